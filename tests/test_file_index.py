@@ -200,9 +200,7 @@ def test_a_column_that_the_schema_does_not_have_is_an_error(index: FileIndex) ->
     ],
     ids=["text", "none", "list"],
 )
-def test_types_that_are_none_are_refused_when_given(
-    index: FileIndex, types: Any, message: str
-) -> None:
+def test_unknown_types_are_refused_if_given(index: FileIndex, types: Any, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         FileIndex.from_bytes(index.to_bytes(), types)
 

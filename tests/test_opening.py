@@ -16,7 +16,7 @@ SCHEMA = pa.schema([("id", pa.int64())])
 ROWS = pa.table({"id": [1, 2, 3]}, SCHEMA)
 
 
-def test_kind_is_told_by_the_folder(tmp_path: Path) -> None:
+def test_the_folder_determines_the_kind(tmp_path: Path) -> None:
     made = alcid.create_table(tmp_path / "paimon", SCHEMA)
     made.append(ROWS)
     (tmp_path / "schema").mkdir()  # a name that a folder of Parquet files may have, too
@@ -112,7 +112,7 @@ def test_missing_folder_names_the_nearest(tmp_path: Path) -> None:
         ("..", False),
     ],
 )
-def test_names_are_told_from_paths(text: str, expected: bool) -> None:
+def test_names_are_distinguished_from_paths(text: str, expected: bool) -> None:
     assert is_name(text) is expected
 
 

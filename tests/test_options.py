@@ -68,7 +68,7 @@ def test_memory_sizes(size: str | int, expected: int) -> None:
         *(f"{2**63}", f"{2**53}kb", "9" * 30, -2, 1.0, True, None),
     ],
 )
-def test_what_is_no_memory_size(size: Any) -> None:
+def test_not_a_memory_size(size: Any) -> None:
     with pytest.raises(OptionError) as error:
         memory_size(size)
     expected = f"a whole number of bytes from 0 to {2**63 - 1}, as 500, 16kb or 1 mb"

@@ -139,7 +139,7 @@ def wide_texts(rng: np.random.Generator, rows: int) -> pa.Array:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["none", "half", "all"])
-def test_files_without_a_page_index_are_told_so(tmp_path: Path, share: float) -> None:
+def test_files_without_a_page_index_are_named(tmp_path: Path, share: float) -> None:
     """The share of pages that a scan reads if it knows where they are."""
     rng = np.random.default_rng(3)
     files, rows, page = 4, 60_000, 2_048
@@ -339,14 +339,14 @@ def test_a_table_without_rows_gets_no_advice(tmp_path: Path) -> None:
         "unknown column",
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_impossible_arguments_are_refused(
     folder: Path, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         alcid.parquet(folder).advise(**options, progress=False)
 
 
-def test_progress_is_told(folder: Path) -> None:
+def test_progress_is_reported(folder: Path) -> None:
     states: list[tuple[int, int, int]] = []
     alcid.parquet(folder).advise(
         ["a = 150000"], sample=2, progress=lambda *state: states.append(state)

@@ -82,7 +82,7 @@ def test_data_files_with_an_external_path(table: Path) -> None:
         refused(table)
 
 
-def test_index_files_beside_data(table: Path) -> None:
+def test_index_files_next_to_data(table: Path) -> None:
     (index,) = table.glob("bucket-0/*.index")
     outside = table.parent.parent / "outside.index"
     shutil.copy(index, outside)

@@ -154,7 +154,7 @@ def test_folder_of_parquet_files_is_left_as_it_is(
         (("--like", "rows.txt"), "rows.txt: expected a file that ends with one of .parquet, .pq"),
     ],
 )
-def test_what_cannot_be_is_a_wrong_command_line(
+def test_impossible_options_are_a_wrong_command_line(
     alcid: Alcid, tmp_path: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
     run = alcid("create", tmp_path / "t", *arguments)

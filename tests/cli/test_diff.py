@@ -73,7 +73,7 @@ def test_the_same_bytes(diff: Diff, tmp_path: Path) -> None:
     )
 
 
-def test_other_bytes_with_the_same_content_are_told_and_no_difference(diff: Diff) -> None:
+def test_other_bytes_with_the_same_content_are_mentioned_but_no_difference(diff: Diff) -> None:
     options = {"file-index.bitmap.city.version": 1}
     table = pa.table({"city": CITIES})
     newer, older = (
@@ -156,7 +156,7 @@ def test_indexes_that_only_one_has(diff: Diff) -> None:
     ]
 
 
-def test_an_index_of_which_nothing_was_written(diff: Diff) -> None:
+def test_an_index_that_was_not_written(diff: Diff) -> None:
     first = write_container({("a", "bitmap"): None})
     two = write_container({("a", "bitmap"): b"x"})
     assert lines(diff(first, two))[0] == "a, bitmap: written False in A, True in B"

@@ -168,7 +168,7 @@ def test_bsi_keeps_no_list_of_values(alcid: Alcid, sample: Path) -> None:
     assert alcid(*arguments).out.endswith("\nclass_id, bsi: has no list of values\n")
 
 
-def test_damaged_index_is_shown_beside_the_others(alcid: Alcid, sample: Path) -> None:
+def test_damaged_index_is_shown_with_the_others(alcid: Alcid, sample: Path) -> None:
     patched(sample, 866, b"\x09")
     problem = "unknown bitmap version at offset 866: found 9, expected 1 or 2"
     run = alcid("inspect", sample, "--json")

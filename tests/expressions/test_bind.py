@@ -75,7 +75,7 @@ def test_equalities_joined_by_or_become_one_in(text: str, expected: str) -> None
 
 
 @pytest.mark.parametrize(("column", "merged"), [("day", 2), ("wall", 2), ("instant", 1)])
-def test_instants_are_only_listed_beside_instants(column: str, merged: int) -> None:
+def test_instants_are_only_listed_with_instants(column: str, merged: int) -> None:
     instants = [datetime.datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2)]
     predicate = normalize((col(column) == instants[0]) | (col(column) == instants[1]))
     assert len(list(bind(predicate, TYPES.get).leaves())) == merged

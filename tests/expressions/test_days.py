@@ -151,7 +151,7 @@ def test_a_lone_instant_is_made_a_day(
         ),
     ],
 )
-def test_beside_an_instant_all_days_of_a_list_are_instants(
+def test_next_to_an_instant_all_days_of_a_list_are_instants(
     column: tuple[str, datetime.date, int],
     predicate: str,
     rows: list[int],
@@ -182,7 +182,7 @@ def test_place_of_a_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPatch) -> 
     assert key_range(datetime.date(2012, 1, 1), "c", DATE, mixed=True) == KeyRange(15340, 15341)
 
 
-def test_text_that_is_no_timestamp_beside_an_instant() -> None:
+def test_text_that_is_not_a_timestamp_next_to_an_instant() -> None:
     listed = In("c", ("2018-11-04 noon", SessionTimestamp("2000-01-01")))
     with pytest.raises(LiteralError, match="DATE does not take '2018-11-04 noon': it is no time"):
         matching(listed, pa.table({"c": [datetime.date(2018, 11, 4)]}))

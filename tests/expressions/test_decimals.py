@@ -124,7 +124,7 @@ def compare(
         (TENTHS, "c IN (10000000000000000000000000000, 0.050000000004)", [1]),
     ],
 )
-def test_decimals_match_the_rows_that_spark_gives(
+def test_decimals_match_the_rows_of_spark(
     column: tuple[str, tuple[str | None, ...]], predicate: str, rows: list[int]
 ) -> None:
     values = [None if text is None else Decimal(text) for text in column[1]]
@@ -174,7 +174,7 @@ def test_decimals_match_the_rows_that_spark_gives(
         (BYTES, "c IN (1, 5.00000000000000000000000000001)", [0]),
     ],
 )
-def test_integers_beside_decimals_match_the_rows_that_spark_gives(
+def test_integers_and_decimals_match_the_rows_of_spark(
     column: tuple[str, tuple[str | None, ...]], predicate: str, rows: list[int]
 ) -> None:
     values = [None if text is None else Decimal(text) for text in column[1]]

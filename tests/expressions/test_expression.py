@@ -138,7 +138,7 @@ def test_column_can_be_hashed() -> None:
     assert hash(col("a")) == hash(col("a"))
 
 
-def test_and_with_what_is_no_predicate_is_a_type_error() -> None:
+def test_and_with_anything_but_a_predicate_is_a_type_error() -> None:
     number: Any = 5
     with pytest.raises(TypeError):
         (col("a") == 1) & number

@@ -122,7 +122,7 @@ DAY = 24 * HOUR
         (TIME3, "00:00:01", 1000, 1001),
     ],
 )
-def test_certain_place(data_type: DataType, literal: object, begin: object, end: object) -> None:
+def test_certain_position(data_type: DataType, literal: object, begin: object, end: object) -> None:
     keys = key_range(literal, "c", data_type)
     assert (keys.begin, keys.end, keys.exact) == (begin, end, True)
 
@@ -279,7 +279,7 @@ def value_of(key: int, data_type: DataType) -> Fraction:
     ),
     st.integers(-3, 3),
 )
-def test_exact_numbers_lie_where_fractions_say(
+def test_exact_numbers_are_ranked_as_fractions(
     data_type: DataType, literal: int | Decimal, step: int
 ) -> None:
     keys = key_range(literal, "c", data_type)
@@ -297,7 +297,7 @@ def test_exact_numbers_lie_where_fractions_say(
     st.one_of(st.floats(allow_nan=False), st.floats(-20, 20), st.floats(2.0**52, 2.0**64)),
     st.integers(-3, 3),
 )
-def test_floats_lie_where_doubles_say(data_type: DataType, literal: float, step: int) -> None:
+def test_floats_are_ranked_as_doubles(data_type: DataType, literal: float, step: int) -> None:
     keys = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
     assert isinstance(keys.begin, int)
@@ -314,7 +314,7 @@ def test_floats_lie_where_doubles_say(data_type: DataType, literal: float, step:
     st.one_of(st.floats(allow_nan=False), st.floats(width=32, allow_nan=False)),
     st.integers(-3, 3),
 )
-def test_floats_lie_among_floats_where_their_values_say(
+def test_floats_are_ranked_among_floats_by_value(
     kind: tuple[DataType, int], literal: float, step: int
 ) -> None:
     data_type, width = kind
@@ -329,7 +329,7 @@ def test_floats_lie_among_floats_where_their_values_say(
 
 
 @given(st.sampled_from([TEXT, BYTES]), st.text(max_size=4), st.binary(max_size=5))
-def test_text_lies_where_its_bytes_say(data_type: DataType, literal: str, key: bytes) -> None:
+def test_text_is_ranked_by_its_bytes(data_type: DataType, literal: str, key: bytes) -> None:
     keys = key_range(literal, "c", data_type)
     assert isinstance(keys.begin, bytes)
     assert isinstance(keys.end, bytes)
@@ -338,7 +338,7 @@ def test_text_lies_where_its_bytes_say(data_type: DataType, literal: str, key: b
 
 
 @given(st.sampled_from([(DATE, DAY), (MILLIS, 1000), (MICROS, 1), (LOCAL, 1)]), st.datetimes())
-def test_datetimes_lie_where_their_microseconds_say(
+def test_datetimes_are_ranked_by_their_microseconds(
     kind: tuple[DataType, int], literal: datetime.datetime
 ) -> None:
     data_type, unit = kind

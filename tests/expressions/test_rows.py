@@ -273,7 +273,7 @@ def test_a_wall_clock_against_instants_where_a_zone_skips_an_hour(
     assert rows(In("c", (late, clocks[2])), clocks, NTZ) == [2]
 
 
-def test_text_among_dates_has_a_time_only_beside_a_timestamp() -> None:
+def test_text_among_dates_has_a_time_only_next_to_a_timestamp() -> None:
     days = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
     noon = datetime.datetime(2024, 1, 3, 12)
     assert rows(col("c").isin(["2024-01-01 12:00:00", days[1]]), days) == [0, 1]

@@ -86,7 +86,7 @@ def _is_tried(fault: Fault, call: Call) -> bool:
     """Whether a fault fits a call.
 
     A snapshot is never half written: on a disk it gets its name when it is whole, on S3 it is one
-    request. `test_half_a_snapshot_is_told` has what is told of one.
+    request. `test_half_a_snapshot_is_reported` has what is told of one.
     """
     is_half = fault in {Fault.HALF_TIMEOUT, Fault.HALF_REFUSED}
     if fault is Fault.SLOW or (is_half and call.path.startswith("snapshot/snapshot-")):

@@ -122,7 +122,7 @@ def test_a_snapshot_that_is_listed_for_ever_though_it_is_gone(tmp_path: Path) ->
         PaimonTable(storage)
 
 
-def test_half_a_snapshot_is_told(appended: Subject, tmp_path: Path) -> None:
+def test_half_a_snapshot_is_reported(appended: Subject, tmp_path: Path) -> None:
     """No known file system leaves one; removing it restores the table."""
     append = appended.operations["append"]
     appended.faults.plan(at_snapshot(4, Fault.HALF_REFUSED))

@@ -96,7 +96,7 @@ def test_a_schema_that_nests_too_deeply_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(3, "0 to 2, a byte for each"), (-1, "0 to 2")])
-def test_records_that_nothing_stands_behind(count: int, expected: str) -> None:
+def test_records_without_any_bytes(count: int, expected: str) -> None:
     with pytest.raises(
         FormatError, match=f"records of an Avro block .*found {count}, .*{expected}"
     ):

@@ -127,7 +127,7 @@ def test_equality_and_pickling() -> None:
         (np.array([1]), "int64, expected int32, as hash_rows gives them"),
     ],
 )
-def test_what_are_no_hashes_is_named(hashes: Any, description: str) -> None:
+def test_values_that_are_not_hashes_are_named(hashes: Any, description: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
         hash_array(hashes)
     assert str(raised.value) == f"hashes: found {description}"

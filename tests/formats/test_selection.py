@@ -30,7 +30,7 @@ MATCHING = [frozenset(row for row in ROWS if chosen >> row & 1) for chosen in ra
 
 
 @pytest.mark.parametrize("first", ANSWERS)
-def test_what_both_say_and_what_either_says_is_right(first: Selection) -> None:
+def test_conjunctions_and_disjunctions_of_answers_are_correct(first: Selection) -> None:
     for other, mine, theirs in product(ANSWERS, MATCHING, MATCHING):
         if holds(first, mine) and holds(other, theirs):
             assert holds(first & other, mine & theirs)

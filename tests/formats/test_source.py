@@ -95,7 +95,7 @@ def test_file_objects_that_give_no_bytes_or_cannot_seek_are_refused(tmp_path: Pa
     ("file", "description"),
     [(7, "int"), (b"PFA1", "bytes: io.BytesIO makes a file of bytes")],
 )
-def test_what_is_no_file_is_refused(file: Any, description: str) -> None:
+def test_objects_that_are_not_files_are_refused(file: Any, description: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
         open_with(file, lambda opened: opened.size)
     assert str(raised.value) == f"expected a path, a binary file or a Source, found {description}"
@@ -127,7 +127,7 @@ def test_a_file_that_was_opened_here_is_closed_if_it_cannot_be_used(tmp_path: Pa
 @pytest.mark.parametrize(
     ("start", "length", "most"), [(-1, 1, 11), (0, 11, 10), (3, -1, 7), (11, 0, 0), (8, 3, 2)]
 )
-def test_a_section_lies_within_its_source(start: int, length: int, most: int) -> None:
+def test_a_section_is_within_its_source(start: int, length: int, most: int) -> None:
     source = BytesSource(b"0123456789", "x")
     with pytest.raises(FormatError) as raised:
         Section(source, start, length)
@@ -140,7 +140,7 @@ def test_a_section_lies_within_its_source(start: int, length: int, most: int) ->
 @pytest.mark.parametrize(
     ("offset", "length", "left"), [(-1, 1, 6), (0, 6, 5), (3, -1, 2), (6, 0, 0), (4, 2, 1)]
 )
-def test_a_part_lies_within_its_section(offset: int, length: int, left: int) -> None:
+def test_a_part_is_within_its_section(offset: int, length: int, left: int) -> None:
     section = Section(BytesSource(b"0123456789", "x"), 2, 5)
     with pytest.raises(FormatError) as raised:
         section.section(offset, length)

@@ -91,7 +91,7 @@ def test_vectors_of_format_3(lake: SparkSession, name: str) -> None:
     assert sorted(map(len, past.snapshot.deletions.values())) == [1, 1, 2]
 
 
-def test_positions_of_format_2_beside_vectors_of_format_3(lake: SparkSession, name: str) -> None:
+def test_positions_of_format_2_with_vectors_of_format_3(lake: SparkSession, name: str) -> None:
     create(lake, name, 2, more=", 'write.delete.granularity'='partition'")
     insert(lake, name, 0, 30, COLUMNS)
     insert(lake, name, 30, 60, COLUMNS)
@@ -161,7 +161,7 @@ def test_equality_deletes_by_columns_that_changed(lake: SparkSession, name: str)
     assert sorted(map(len, rows.values())) == [1, 2]
 
 
-def test_equality_deletes_beside_vectors(lake: SparkSession, name: str) -> None:
+def test_equality_deletes_with_vectors(lake: SparkSession, name: str) -> None:
     create(lake, name, 3)
     insert(lake, name, 0, 20, COLUMNS)
     delete_equal(lake, name, {"id": (1, pa.array([3, 5]))})

@@ -120,7 +120,7 @@ def test_a_table_that_is_not_there(lake: SparkSession, name: str) -> None:
         alcid.iceberg(name, lake)
 
 
-def test_a_table_that_is_none_of_iceberg(lake: SparkSession) -> None:
+def test_a_table_that_is_not_of_iceberg(lake: SparkSession) -> None:
     lake.sql("CREATE TABLE plain_parquet (a INT) USING parquet")
     try:
         with pytest.raises(UnsupportedError) as raised:

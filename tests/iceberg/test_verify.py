@@ -379,7 +379,7 @@ def test_a_statistics_file_that_is_gone_is_found(vectors: SavedTable) -> None:
     ],
     ids=["cardinality", "offset", "data-file"],
 )
-def test_vectors_are_held_against_the_manifest(
+def test_vectors_are_compared_with_the_manifest(
     vectors: SavedTable, change: dict[str, Any], problem: str
 ) -> None:
     entry = next(entry for entry in entries(vectors, 1) if entry["record_count"] == 2)
@@ -415,7 +415,7 @@ def test_a_vector_file_that_is_gone_or_cut_off_is_found(vectors: SavedTable) -> 
         assert problems(verified(vectors)) == [(path, "size"), (path, "deletion vectors")]
 
 
-def test_a_vector_with_rows_that_there_are_not_is_found(vectors: SavedTable) -> None:
+def test_a_vector_with_rows_that_do_not_exist_is_found(vectors: SavedTable) -> None:
     entry = next(entry for entry in entries(vectors, 1) if entry["record_count"] == 2)
     data_file = entry["referenced_data_file"]
     data = next(entry for entry in entries(vectors, 0) if entry["file_path"] == data_file)
@@ -430,7 +430,7 @@ def test_a_vector_with_rows_that_there_are_not_is_found(vectors: SavedTable) -> 
     ]
 
 
-def test_files_of_positions_are_held_against_the_manifest(
+def test_position_delete_files_are_compared_with_the_manifest(
     positions: SavedTable, tmp_path: Path
 ) -> None:
     data_file = entries(positions, 0)[0]["file_path"]

@@ -223,7 +223,7 @@ def patched(data: bytes, old: bytes, new: bytes) -> bytes:
         ),
     ],
 )
-def test_bounds_that_cannot_be_are_not_known(array: pa.Array, old: bytes, new: bytes) -> None:
+def test_impossible_bounds_are_unknown(array: pa.Array, old: bytes, new: bytes) -> None:
     statistics = array_statistics(array)
     assert statistics.minimum is not None
     data = written(pa.table({"c": array}))
@@ -327,7 +327,7 @@ def test_dates_of_the_old_calendar_get_no_statistics_and_the_reason(
         assert (bounds is None) == (name in old or name == "n")
 
 
-def test_int96_of_the_old_calendar_is_told_by_its_own_key() -> None:
+def test_int96_of_the_old_calendar_has_a_key_of_its_own() -> None:
     table = pa.table({"t": pa.array([0], pa.timestamp("us"))})
     for key, version, problem in (
         ("legacyINT96", "4.1.4", "dates of the old calendar (org.apache.spark.legacyINT96)"),

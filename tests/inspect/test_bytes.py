@@ -87,7 +87,7 @@ def _nested(depth: int, width: int, offset: int = 0) -> Region:
     return Region("level", offset, size * width, "group", parts=parts)
 
 
-def test_a_bar_has_only_as_many_levels_as_can_be_told_apart() -> None:
+def test_a_bar_has_only_as_many_levels_as_can_be_distinguished() -> None:
     tags = Tags(byte_strip(_nested(4, 10))).opened
     boxes = [attributes["class"] for tag, attributes in tags if tag == "a"]
     assert len(boxes) == 1 + 10 + 100

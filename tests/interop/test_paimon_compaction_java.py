@@ -147,7 +147,7 @@ def test_files_of_older_schemas_are_merged_into_the_present_one(
     assert as_text(java_paimon.read(path)) == before
 
 
-def test_partitions_and_index_files_beside_the_data(
+def test_partitions_and_index_files_next_to_the_data(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
     path = java_paimon.create(

@@ -57,7 +57,7 @@ def test_files_in_several_folders(java_paimon: JavaPaimon, table: Path) -> None:
     ]
 
 
-def test_vectors_beside_the_data(java_paimon: JavaPaimon, tmp_path: Path) -> None:
+def test_vectors_next_to_the_data(java_paimon: JavaPaimon, tmp_path: Path) -> None:
     java = java_paimon
     for beside in ("true", "false"):
         vectors = {"deletion-vectors.enabled": "true", "index-file-in-data-file-dir": beside}

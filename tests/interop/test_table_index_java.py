@@ -108,7 +108,7 @@ def test_it_reads_a_file_of_both_kinds(jvm: PaimonJvm, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bits", KINDS)
-def test_it_reads_one_vector_by_its_place(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
+def test_it_reads_one_vector_by_its_range(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
     vectors = {name: DeletionVector(POSITIONS[bits][name]) for name in ("run", "few", "scattered")}
     written = DeletionVectorFile.write(vectors, bits=bits)
     path = tmp_path / "ours"

@@ -164,7 +164,7 @@ def forget(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [remove, replace_one, widen, add_column, damage, forget])
-def test_any_other_change_of_a_folder_counts_all_anew(
+def test_any_other_change_of_a_folder_counts_everything_again(
     tmp_path: Path, said: Callable[[], str], change: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "t"
@@ -180,7 +180,7 @@ def test_any_other_change_of_a_folder_counts_all_anew(
     assert newest(path) == newest(copy)
 
 
-def test_columns_that_were_not_counted_count_all_anew(
+def test_columns_that_were_not_counted_count_everything_again(
     tmp_path: Path, said: Callable[[], str]
 ) -> None:
     path = tmp_path / "t"
@@ -194,7 +194,7 @@ def test_columns_that_were_not_counted_count_all_anew(
     assert said() == "statistics: 1 of 3 files are read"
 
 
-def test_the_same_files_again_are_counted_anew(tmp_path: Path, said: Callable[[], str]) -> None:
+def test_the_same_files_again_are_counted_again(tmp_path: Path, said: Callable[[], str]) -> None:
     table = folder_of(tmp_path / "t", [100, 10])
     first = table.compute_stats()
     assert first.equals(table.compute_stats())
@@ -245,7 +245,7 @@ def rewrite(table: alcid.PaimonTable, entry: Any) -> None:
 
 
 @pytest.mark.parametrize(("change", "rows"), [(delete_rows, 34), (rewrite, 35)])
-def test_a_delete_or_a_compaction_of_a_paimon_table_counts_all_anew(
+def test_a_delete_or_a_compaction_of_a_paimon_table_counts_everything_again(
     tmp_path: Path, said: Callable[[], str], change: Callable[..., None], rows: int
 ) -> None:
     table = small_tables.create(tmp_path / "t")
@@ -272,7 +272,9 @@ def test_deleted_rows_that_were_so_when_it_was_counted_stay_so(
     assert [(row["ndv"], row["rows"]) for row in stats] == [(11, 11), (5, 11)]
 
 
-def test_a_paimon_table_with_a_key_is_counted_anew(tmp_path: Path, said: Callable[[], str]) -> None:
+def test_a_paimon_table_with_a_key_is_counted_completely(
+    tmp_path: Path, said: Callable[[], str]
+) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
     options = {"bucket": "1", "deletion-vectors.enabled": "true"}
     table = alcid.create_table(tmp_path / "t", schema, primary_key=["id"], options=options)
@@ -368,7 +370,7 @@ def replace_by_another(catalog: CountingCatalog) -> int:
 
 
 @pytest.mark.parametrize("change", [drop_file, change_schema, lose_counts, replace_by_another])
-def test_any_other_change_of_an_iceberg_table_counts_all_anew(
+def test_any_other_change_of_an_iceberg_table_counts_everything_again(
     tmp_path: Path, said: Callable[[], str], change: Callable[[CountingCatalog], int]
 ) -> None:
     catalog, table = iceberg_of(tmp_path / "t")

@@ -228,7 +228,7 @@ def test_damaged_index_files_among_many_are_said_and_their_files_kept(tmp_path: 
 
 
 @pytest.mark.parametrize(("head", "room"), [(400, 1 << 20), (16 << 10, 9_000), (64, 0)])
-def test_index_files_that_are_not_held_whole_are_asked_the_same(
+def test_index_files_that_are_not_cached_whole_give_the_same_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: int, room: int
 ) -> None:
     made = paimon(tmp_path / "t")

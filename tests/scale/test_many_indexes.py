@@ -83,7 +83,7 @@ def test_filters_that_are_not_usual_are_left_to_their_reader(payload: bytes) -> 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_search_in_vain_means_that_there_is_no_row(kind: str, version: int) -> None:
+def test_a_search_without_a_result_means_that_no_row_matches(kind: str, version: int) -> None:
     rng = np.random.default_rng(5)
     for size in (1, 3, 40):
         values = rng.integers(-3, 60, size).tolist()

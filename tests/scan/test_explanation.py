@@ -247,7 +247,7 @@ def test_a_file_of_another_type_goes_without_its_index(folder: Path) -> None:
     assert table.count("score = 0.5") == 1
 
 
-def test_an_index_beside_one_that_is_missing_says_so(folder: Path) -> None:
+def test_an_index_next_to_a_missing_one_says_so(folder: Path) -> None:
     explanation = alcid.parquet(folder).explain(f"class_id = 7 OR name = '{500_000_000:020}'")
     uses = {(use.predicate, use.index): (use.outcome, use.files) for use in explanation.indexes}
     assert uses["class_id = 7", "bitmap"] == (

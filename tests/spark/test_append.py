@@ -157,7 +157,7 @@ def test_by_default_files_get_the_indexes_that_the_table_has(
     assert table.count("id = 3 AND m['k'] = 5") == 3
 
 
-def test_what_cannot_be_indexed_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_that_cannot_be_indexed_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     table = opened(tmp_path, spark)
     report = table.append(spark.sql("SELECT 1.5D AS s"), {"file-index.bsi.columns": "s"})
     assert report.rows == 1
@@ -205,7 +205,7 @@ def test_folders_are_those_that_spark_would_write(spark: SparkSession, tmp_path:
         "cast(NULL AS int)",
     ],
 )
-def test_values_of_any_type_stand_in_paths_as_spark_writes_them(
+def test_values_of_any_type_are_written_into_paths_as_spark_does(
     spark: SparkSession, tmp_path: Path, expression: str
 ) -> None:
     df = spark.range(3).selectExpr("id", f"{expression} AS p", "concat('c', id % 2) AS q")

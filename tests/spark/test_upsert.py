@@ -170,7 +170,7 @@ def test_partitions_of_one_bucket_are_shared_out_to_all_channels(
 
 
 @pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])
-def test_what_does_not_fit_is_told_in_a_line_and_the_table_stays_as_it_was(
+def test_rows_that_do_not_fit_are_an_error_in_one_line_and_change_nothing(
     spark: SparkSession, tmp_path: Path, buckets: dict[str, str]
 ) -> None:
     table = keyed(tmp_path, buckets, by_day=True, spark=spark)

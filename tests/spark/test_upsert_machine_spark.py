@@ -88,7 +88,7 @@ def test_of_rows_with_one_key_the_last_of_the_last_task_is_kept(
 
 
 @EACH_LAYOUT
-def test_partitions_of_one_row_beside_a_giant(
+def test_partitions_of_one_row_and_a_huge_one(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = create(spark, tmp_path, options)

@@ -140,6 +140,6 @@ def test_a_file_is_replaced(storage: Storage) -> None:
     assert storage.list("snapshot", hidden=True).paths.to_pylist() == ["snapshot/LATEST"]
 
 
-def test_nothing_is_left_beside_a_replaced_file(tmp_path: Path) -> None:
+def test_nothing_is_left_next_to_a_replaced_file(tmp_path: Path) -> None:
     Storage.open(tmp_path).replace("LATEST", b"1")
     assert [path.name for path in tmp_path.iterdir()] == ["LATEST"]

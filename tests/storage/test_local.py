@@ -193,7 +193,7 @@ def test_a_start_takes_one_call_to_open_and_is_the_same_without_it(
     assert (spent.stats, spent.reads, spent.bytes_read) == (5, 4, 7 + 3 * 64)
 
 
-def test_what_is_no_file_has_no_start(tmp_path: Path) -> None:
+def test_not_a_file_has_no_start(tmp_path: Path) -> None:
     storage = Storage.open(tmp_path)
     storage.put("a", b"x")
     (tmp_path / "folder").mkdir()

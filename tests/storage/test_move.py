@@ -100,7 +100,9 @@ def test_moves_without_hard_links(
     assert (tmp_path / "b").read_bytes() == b"content"
 
 
-def test_other_errors_of_a_disk_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_a_disk_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = Storage.open(tmp_path)
     storage.put("a", b"content")
 

@@ -58,7 +58,7 @@ def test_locations(location: str | Path, scheme: str, text: str) -> None:
     "location",
     ["s3://key:hush@lake/x", "ftp://me:hush@host/x", "s3://", "s3:///x", "file://host/x"],
 )
-def test_locations_that_cannot_be(location: str) -> None:
+def test_impossible_locations(location: str) -> None:
     with pytest.raises(OptionError) as caught:
         Location.parse(location)
     assert "hush" not in str(caught.value)
@@ -235,7 +235,7 @@ def test_tries_end_with_the_first_success() -> None:
     assert tries_of([TimeoutError(), OSError(errno.EPIPE, "x")], Retry(wait=0.001)) == (3, 2)
 
 
-def test_the_last_cause_is_told() -> None:
+def test_the_last_cause_is_reported() -> None:
     with pytest.raises(StorageError) as caught:
         tries_of([TimeoutError("one"), TimeoutError("two")], Retry(tries=2, wait=0.001))
     assert str(caught.value) == "f: read: TimeoutError: two (tried 2 times)"

@@ -45,6 +45,6 @@ def test_files_longer_than_any_are_refused() -> None:
         base_addresses([1 << 62, 1 << 62, 1], 0)
 
 
-def test_files_lie_further_apart_than_the_gap() -> None:
+def test_files_are_further_apart_than_the_gap() -> None:
     assert base_addresses([10, 0, 7], gap=3).tolist() == [0, 14, 18]
     assert base_addresses([], gap=3).tolist() == []

@@ -350,7 +350,7 @@ def test_replaced_bundles_are_not_used_and_unknown_names_do_no_harm(local: Stora
         ("_delta_log/00.parquet", False),
     ],
 )
-def test_data_files_are_told_by_their_names(local: Storage, name: str, is_data: bool) -> None:
+def test_data_files_are_recognized_by_their_names(local: Storage, name: str, is_data: bool) -> None:
     local.put(name, b"any bytes")
     assert list_data_files(local).paths.to_pylist() == ([name] if is_data else [])
 

@@ -233,7 +233,7 @@ def test_damaged_statistics_are_as_good_as_none(local: Storage) -> None:
         assert read_stats(folder_of(local), list_data_files(local)) is None
 
 
-def test_they_lie_beside_indexes_in_a_folder_of_their_own(local: Storage, tmp_path: Path) -> None:
+def test_they_are_in_a_separate_folder_of_indexes(local: Storage, tmp_path: Path) -> None:
     fill(local, 1)
     folder = BundleFolder(Storage.open(tmp_path / "indexes"))
     table = counted(local, folder=folder)
@@ -250,7 +250,7 @@ def test_a_table_without_files_or_rows_has_no_values(local: Storage) -> None:
     assert by_column(counted(local)) == {"id": (0, 0, 0)}
 
 
-def test_it_tells_how_far_it_is(local: Storage) -> None:
+def test_it_reports_its_progress(local: Storage) -> None:
     fill(local, 3)
     progress: list[tuple[int, int, int]] = []
     counted(local, progress=lambda *state: progress.append(state))

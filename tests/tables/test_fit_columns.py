@@ -112,7 +112,7 @@ def test_a_value_that_does_not_fit_names_its_column() -> None:
         (["p"], ["a"], ["p"], "no column is left"),
     ],
 )
-def test_columns_that_cannot_be(
+def test_impossible_columns(
     names: list[str], table: list[str] | None, partitions: list[str], problem: str
 ) -> None:
     types = None if table is None else dict.fromkeys(table, pa.int64())
@@ -120,7 +120,7 @@ def test_columns_that_cannot_be(
         fit_columns(pa.schema([(name, pa.int64()) for name in names]), types, partitions)
 
 
-def test_a_column_of_which_nothing_is_known_stays_away_until_it_is() -> None:
+def test_a_column_of_unknown_type_is_left_out_until_it_is_known() -> None:
     table = {"id": pa.int64(), "void": pa.null()}
     fitted = fit_columns(pa.schema([("id", pa.int64())]), table, [])
     assert fitted.schema.names == ["id"]

@@ -123,7 +123,7 @@ def test_a_damaged_index_is_passed_over_with_a_warning_or_raises(folder: Path) -
         alcid.parquet(folder, strict=True).scan("id = 25000").to_arrow()
 
 
-def test_indexes_may_lie_elsewhere(folder: Path, tmp_path: Path) -> None:
+def test_indexes_may_be_elsewhere(folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "indexes"
     table = alcid.parquet(folder, index_path=elsewhere)
     table.build_indexes(OPTIONS)
@@ -223,7 +223,7 @@ def test_keys_of_maps_are_asked_with_and_without_an_index(tmp_path: Path) -> Non
         assert parquet_table.count("m['x'] = 2") == len(expected)
 
 
-def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
+def test_int96_is_an_instant_next_to_other_instants(tmp_path: Path) -> None:
     moments = pa.array([0, 86_400_000_000], pa.timestamp("us"))
     pq.write_table(
         pa.table({"at": moments}), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True
@@ -465,7 +465,7 @@ def test_a_part_of_another_table_is_refused(
         alcid.parquet(folder).count()
 
 
-def test_folders_beside_a_table_are_no_part_of_it(tmp_path: Path) -> None:
+def test_folders_next_to_a_table_do_not_belong_to_it(tmp_path: Path) -> None:
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "v1.metadata.json").write_text("{}")
     for name in ("other", "metadata/data"):

@@ -211,14 +211,14 @@ def test_rows_that_wait_can_be_taken_back_for_the_next_file(rows: pa.Table) -> N
     assert file.data.equals(write_file(rows.slice(0, GROUP_ROWS), [], path="a").data)
 
 
-def test_the_version_is_told_when_the_file_has_its_place(written: WrittenFile) -> None:
+def test_the_version_is_reported_when_the_file_has_its_name(written: WrittenFile) -> None:
     placed = written.placed("123")
     assert placed.entry == replace(written.indexed.entry, version="123")
     assert (placed.entry.path, placed.entry.size) == ("dt=1/a.parquet", written.data.size)
     assert placed.payloads is written.indexed.payloads
 
 
-def test_what_cannot_be_built_is_told_and_the_file_is_written() -> None:
+def test_an_index_that_cannot_be_built_is_reported_and_the_file_is_written() -> None:
     specs = parse_options({"file-index.bsi.columns": "s"})
     file = write_file(pa.table({"s": [0.5]}), specs, path="a")
     assert [str(kind) for kind in file.indexed.skipped] == ["bsi of 's'"]

@@ -156,7 +156,7 @@ def test_many_files_are_noticed_at_once(tmp_path: Path) -> None:
         assert scan.to_arrow()["id"].to_pylist() == keys
 
 
-def test_pages_that_lie_elsewhere_are_not_taken_for_those_that_were_indexed(
+def test_moved_pages_are_not_mistaken_for_the_indexed_ones(
     tmp_path: Path,
 ) -> None:
     def longer(rows: pa.Table) -> pa.Table:

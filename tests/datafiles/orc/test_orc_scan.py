@@ -230,7 +230,7 @@ def test_the_checksum_of_the_footer_tells_files_apart() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"ORC", b"PAR1" * 100, b"ORC" + bytes(100)])
-def test_what_is_no_orc_file_is_an_error(data: bytes) -> None:
+def test_not_an_orc_file_is_an_error(data: bytes) -> None:
     with pytest.raises(FormatError, match=r"^a\.orc: "):
         scan_of(data)
 

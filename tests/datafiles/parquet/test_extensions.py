@@ -111,7 +111,7 @@ def test_files_with_and_without_the_schema_of_arrow_go_together() -> None:
     assert table.to_pylist() == expected.to_pylist()
 
 
-def test_int96_beside_extension_types() -> None:
+def test_int96_next_to_extension_types() -> None:
     table = pa.table(
         {
             "at": pa.array([java_int96(-1000), None], pa.binary(12)),

@@ -224,7 +224,7 @@ def test_types_of_arrow_around_int96_are_kept(unit: Int96Unit, store_schema: boo
             assert read.equals(arrow)
 
 
-def test_int96_beside_an_encrypted_column() -> None:
+def test_int96_next_to_an_encrypted_column() -> None:
     at = pa.array([datetime(2020, 1, 1), None], pa.timestamp("us"))
     table = pa.table({"at": at, "secret": [1, 2], "id": [3, 4]})
     data = encrypted(table, column_keys={"key": ["secret"]}, int96=True)

@@ -142,7 +142,7 @@ def test_a_column_may_be_asked_for_twice() -> None:
 
 
 @pytest.mark.parametrize("paged", [True, False])
-def test_nested_columns_are_read_whole_beside_flat_ones(paged: bool) -> None:
+def test_nested_columns_are_read_whole_next_to_flat_ones(paged: bool) -> None:
     options = {**PAGED, "row_group_size": 300, "write_page_index": paged}
     data = written(table_of("nulls at page borders", nested=True), **options)
     report = ReadReport()

@@ -144,7 +144,7 @@ def test_empty_row_groups_are_passed_over() -> None:
     assert scan.read([empty]) == TABLE.slice(0, 0)
 
 
-def test_names_of_any_letters_are_told_apart() -> None:
+def test_names_of_any_letters_are_distinguished() -> None:
     inner = pa.array([{"b": 1, "c": [2]}])
     names = ["a", "a.b", "", "a.c.list.element", "zażółć 🐧"]
     arrays = [inner, pa.array([3]), pa.array([4]), pa.array([5]), pa.array([6])]

@@ -327,7 +327,7 @@ WITH_NAN = pa.array([1.5, -2.5, math.nan, None])
 
 @pytest.mark.parametrize("created_by", [ARROW, MR, OTHER, "Polars", None])
 @pytest.mark.parametrize("order", [TYPE, TOTAL])
-def test_bounds_beside_a_count_of_nan_are_trusted(created_by: str | None, order: int) -> None:
+def test_bounds_with_a_count_of_nan_are_trusted(created_by: str | None, order: int) -> None:
     statistics = chunk_of(WITH_NAN, created_by, order, edit=counting_nans(1))
     if created_by == "Polars":  # whose counts are not trusted
         assert (*bounds(statistics), statistics.nans, statistics.nulls) == (None, None, None, None)
@@ -398,7 +398,7 @@ def test_a_chunk_that_contradicts_itself_says_nothing(edit: Callable[[Node], Any
 
 
 @pytest.mark.parametrize("count", [-1, 4, 1 << 40])
-def test_a_count_that_cannot_be_is_not_known(count: int) -> None:
+def test_an_impossible_count_is_unknown(count: int) -> None:
     statistics = chunk_of(SIGNED, edit=nulls(count))
     assert (statistics.nulls, *bounds(statistics)) == (None, -7, 3)
 
@@ -416,7 +416,7 @@ def test_a_count_that_cannot_be_is_not_known(count: int) -> None:
         pytest.param(lambda said: said.set(6, I64, 5), id="no bytes"),
     ],
 )
-def test_bounds_that_cannot_be_are_not_known(edit: Callable[[Node], None]) -> None:
+def test_impossible_bounds_are_unknown(edit: Callable[[Node], None]) -> None:
     statistics = chunk_of(SIGNED, edit=edit)
     assert (*bounds(statistics), statistics.nulls) == (None, None, 1)
 

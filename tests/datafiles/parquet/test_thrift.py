@@ -71,7 +71,7 @@ def test_values(data: str, expected: object) -> None:
         ("19" + "19" * 40, "metadata nested too deep at offset"),
     ],
 )
-def test_what_is_no_struct_is_refused(data: str, problem: str) -> None:
+def test_not_a_struct_is_refused(data: str, problem: str) -> None:
     with pytest.raises(FormatError) as raised:
         StructReader(bytes.fromhex(data), name="a", offset=100).struct()
     assert str(raised.value).startswith(f"a: {problem}")
@@ -96,7 +96,7 @@ def test_a_field_must_be_of_its_kind() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, (1 << 63) - 1), max_size=5), max_size=5), st.binary())
-def test_varints_are_read_from_any_places(groups: list[list[int]], before: bytes) -> None:
+def test_varints_are_read_from_any_offsets(groups: list[list[int]], before: bytes) -> None:
     data, starts = bytearray(before), []
     for group in groups:
         starts.append(len(data))
@@ -120,7 +120,7 @@ def test_varints_are_read_from_any_places(groups: list[list[int]], before: bytes
         ("ffffffffffffffff7f", 1, [(1 << 63) - 1]),
     ],
 )
-def test_a_varint_that_is_none_is_minus_one(data: str, count: int, expected: list[int]) -> None:
+def test_an_invalid_varint_is_minus_one(data: str, count: int, expected: list[int]) -> None:
     bytes_ = np.frombuffer(bytes.fromhex(data), np.uint8)
     assert read_varints(bytes_, np.array([0]), np.array([count])).tolist() == expected
 
@@ -165,7 +165,7 @@ def test_offset_indexes_side_by_side(
 @pytest.mark.parametrize(
     "data", ["", "00", "19", "19 1c", "19 fc", "19 fc ff", "15 02 00", "19 15 02 00", "19 1c 00 00"]
 )
-def test_what_is_no_offset_index_is_refused(data: str) -> None:
+def test_not_an_offset_index_is_refused(data: str) -> None:
     with pytest.raises(FormatError, match=r"^a: "):
         parse_offset_indexes([bytes.fromhex(data)], "a")
 

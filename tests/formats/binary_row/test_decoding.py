@@ -203,7 +203,7 @@ def slot(text: str, low: int, high: int = 0, tail: bytes = b"") -> tuple[DataTyp
         (slot("TIMESTAMP(0)", 1001), "milliseconds ...: found 1001, expected whole seconds"),
     ],
 )
-def test_what_is_wrong_is_named(row: tuple[DataType, bytes], problem: str) -> None:
+def test_mistakes_are_named(row: tuple[DataType, bytes], problem: str) -> None:
     data_type, damaged = row
     sound = bytes([0, 1]) + bytes(14)
     expected = f"key.bin: row 1, column 0, {data_type}: {problem.replace('...', 'at offset 8')}"

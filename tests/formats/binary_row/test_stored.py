@@ -14,7 +14,7 @@ def contents(rows: StoredRows) -> list[bytes | None]:
     ]
 
 
-def test_rows_are_found_where_they_lie() -> None:
+def test_rows_are_found_at_their_positions() -> None:
     listed = [b"one", None, b"", b"three"]
     assert contents(StoredRows.of(listed)) == listed
     assert contents(StoredRows.of(pa.array(listed, pa.binary()))) == listed

@@ -319,7 +319,7 @@ def test_a_channel_that_is_not_there(channel: int) -> None:
         BucketAssigner(BucketOptions(), channel, Routing(2, 2))
 
 
-def test_restoring_what_cannot_be() -> None:
+def test_restoring_impossible_states() -> None:
     assigner = BucketAssigner()
     assigner.restore(7, HashIndex([1]))
     with pytest.raises(FormatError, match="bucket 7: found a second hash index, expected one"):

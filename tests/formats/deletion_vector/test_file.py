@@ -210,7 +210,7 @@ def test_one_vector_is_one_read_of_its_range() -> None:
     assert source.take() == [(45, 42)]
 
 
-def test_ranges_that_lie_close_are_read_at_once_and_in_any_order() -> None:
+def test_close_ranges_are_read_together_and_in_any_order() -> None:
     sets = {f"f{number}": range(number, 3 * number + 1, 2) for number in range(50)}
     written = DeletionVectorFile.write({name: DeletionVector(sets[name]) for name in sets})
     source = CountingSource(BytesSource(written.data))
@@ -225,7 +225,7 @@ def test_ranges_that_lie_close_are_read_at_once_and_in_any_order() -> None:
     }
 
 
-def test_ranges_that_lie_far_apart_are_read_one_by_one() -> None:
+def test_distant_ranges_are_read_one_by_one() -> None:
     large = DeletionVector(np.arange(0, 1_200_000, 2))  # 155 KB
     written = DeletionVectorFile.write(
         {"a": DeletionVector([1]), "b": large, "c": DeletionVector([2])}

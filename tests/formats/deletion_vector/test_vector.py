@@ -513,7 +513,7 @@ def test_live_rows_are_those_that_are_not_deleted(deleted: set[int], rows: set[i
     assert set(vector.live_rows(1000, given_rows)) == {row for row in rows if row < 1000} - deleted
 
 
-def test_live_rows_of_what_is_no_file_are_refused() -> None:
+def test_live_rows_of_anything_but_a_file_are_refused() -> None:
     for count in (-1, 2**32 + 1):
         with pytest.raises(LimitError, match=f"row_count: found {count}, expected 0 to 4294967296"):
             DeletionVector([1]).live_rows(count)
@@ -591,7 +591,7 @@ def test_positions_beyond_the_limits_are_not_contained(asked: list[int]) -> None
     assert (nowhere.tolist(), nowhere.dtype) == ([False, False], np.dtype(bool))
 
 
-def test_where_the_bitmaps_of_a_vector_lie() -> None:
+def test_ranges_of_the_bitmaps_of_a_vector() -> None:
     for bits, positions_, bitmaps in (
         (32, [1], [(0, 8, 18)]),
         (64, [1], [(0, 20, 18)]),

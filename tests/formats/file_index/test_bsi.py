@@ -85,7 +85,7 @@ def test_bounds_that_cannot_be_are_seen(least: int, most: int) -> None:
     )
 
 
-def test_where_the_bitmaps_lie() -> None:
+def test_ranges_of_the_bitmaps() -> None:
     payload = payload_of([1, -1, 3])
     positive, negative = opened(payload).parts
     assert positive is not None

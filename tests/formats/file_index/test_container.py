@@ -28,7 +28,7 @@ def head(body: Writer, redundant: bytes = b"") -> bytes:
     return writer.i32(len(redundant)).raw(redundant).to_bytes()
 
 
-def test_columns_and_types_are_sorted_and_lie_back_to_back() -> None:
+def test_columns_and_types_are_sorted_and_contiguous() -> None:
     data = write_container({("b", "bsi"): b"123", ("b", "bitmap"): b"45", ("a", "bsi"): b"6"})
     container = opened(data)
     at = container.head_length
@@ -70,7 +70,7 @@ def test_a_column_given_twice_is_merged_and_of_a_type_given_twice_the_last_count
     assert opened(data).entries == (Entry("a", "bsi", 65, 1),)
 
 
-def test_indexes_may_lie_in_another_order_than_the_head_names_them() -> None:
+def test_indexes_may_be_stored_in_another_order_than_in_the_head() -> None:
     body = Writer().i32(2)
     for column, start in (("a", 66), ("b", 64)):
         body.utf(column).i32(1).utf("bsi").i32(start, 2)

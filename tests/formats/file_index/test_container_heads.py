@@ -38,7 +38,7 @@ def test_heads_are_read_as_one_by_one() -> None:
     ],
     ids=["shorter", "longer", "elsewhere"],
 )
-def test_a_wrong_head_is_named_whether_its_like_was_seen_or_not(
+def test_a_wrong_head_is_named_even_if_a_similar_one_was_read(
     seen_before: bool, damage: object, message: str
 ) -> None:
     data = container(b"abc", b"de")

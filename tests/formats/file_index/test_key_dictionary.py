@@ -130,7 +130,7 @@ def test_chunks_that_are_not_in_order_are_seen() -> None:
     )
 
 
-def test_the_keys_of_a_chunk_lie_below_the_next_chunk() -> None:
+def test_the_keys_of_a_chunk_are_below_the_next_chunk() -> None:
     data = bytearray(written([1, 2, 3, 4], 4))  # chunks of two: 2 and 4 are in key blocks
     assert data[-8:] == struct.pack(">ii", 2, 4)
     data[-8:-4] = struct.pack(">i", 3)

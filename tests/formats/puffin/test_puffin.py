@@ -103,7 +103,7 @@ def test_the_codec_is_named_before_the_properties() -> None:
     assert file.getvalue()[4:9] == bytes.fromhex("28b52ffd64")  # one segment, size, checksum
 
 
-def test_a_file_says_who_created_it_unless_told_otherwise() -> None:
+def test_a_file_says_who_created_it_unless_given_a_name() -> None:
     assert footer_of(written())["properties"] == {"created-by": f"Alcid {alcid.__version__}"}
     assert "properties" not in footer_of(written(properties={}))
 
@@ -786,7 +786,7 @@ def test_a_reader_shows_its_blobs(properties: dict[str, str]) -> None:
     ],
     ids=["short", "neither"],
 )
-def test_what_is_no_puffin_file_is_named(data: bytes, message: str) -> None:
+def test_not_a_puffin_file_is_named(data: bytes, message: str) -> None:
     with pytest.raises(FormatError) as raised:
         puffin.open(io.BytesIO(data))
     assert str(raised.value) == f"<BytesIO>: {message}"

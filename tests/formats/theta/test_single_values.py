@@ -118,7 +118,7 @@ def test_nulls_and_empty_values_are_left_out(array: Any) -> None:
     assert bytes_of(array) == []
 
 
-def test_what_stands_between_nulls_and_empty_values() -> None:
+def test_bytes_between_nulls_and_empty_values() -> None:
     assert bytes_of(pa.array([None, "a", "", None, "bc", ""])) == [b"a", b"bc"]
     assert bytes_of(pa.array([None, True, None, False])) == [b"\1", b"\0"]
     assert bytes_of(pa.array([None, Decimal(1), None, Decimal(300)])) == [b"\1", b"\1\x2c"]

@@ -177,7 +177,7 @@ def test_what_cannot_be_a_filter_keeps_the_file(payload: bytes) -> None:
     assert "x.bundle: bloom-filter of 'c', file 1" in str(answer.damage[1])
 
 
-def test_a_filter_of_many_functions_and_one_of_which_nothing_was_written() -> None:
+def test_a_filter_of_many_functions_and_one_that_was_not_written() -> None:
     many = bloom_of([1], BIGINT, items=10, fpp=1e-30)
     assert int.from_bytes(many[:4], "big") > 64
     bundle_set, _ = bundles_of([[many, b""]])

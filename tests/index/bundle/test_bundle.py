@@ -106,7 +106,7 @@ def test_an_index_in_a_bundle_answers_as_it_does_in_its_container() -> None:
     assert rows == {"bloom-filter": [None, None], **dict.fromkeys(types[1:], exact)}
 
 
-def test_an_index_of_which_nothing_was_written_has_no_row() -> None:
+def test_an_index_that_was_not_written_has_no_row() -> None:
     kind = PayloadKind.index("m[k]", "bitmap")
     data = io.BytesIO()
     with BundleWriter(data) as writer:
@@ -115,7 +115,7 @@ def test_an_index_of_which_nothing_was_written_has_no_row() -> None:
     assert isinstance(reader, EmptyReader)
 
 
-def test_what_a_bundle_does_not_have_is_none() -> None:
+def test_missing_payloads_of_a_bundle_are_none() -> None:
     files = some_files(2)
     without = [File(files[0].entry, {}), files[1]]
     bundle = reopened(without)
@@ -152,7 +152,7 @@ def test_blobs_have_the_ids_of_an_iceberg_table() -> None:
     assert content(Bundle.open(BytesSource(data))) == expected(some_files())
 
 
-def test_other_blobs_stand_beside() -> None:
+def test_blobs_of_other_types_are_kept() -> None:
     blob = puffin.Blob("apache-datasketches-theta-v1", (1,), 2, 3, 0, 0, "zstd", {"ndv": "5"})
     data = io.BytesIO()
     with BundleWriter(data) as writer:

@@ -99,7 +99,7 @@ def layouts(draw: st.DrawFn) -> FileLayout:
 
 
 @given(layouts())
-def test_any_layout_that_can_be_comes_back(layout: FileLayout) -> None:
+def test_any_possible_layout_comes_back(layout: FileLayout) -> None:
     assert content(unpack_pages(packed(layout), file="a")) == content(layout)
 
 
@@ -212,7 +212,7 @@ def test_pages_that_do_not_fill_their_row_groups_are_refused(rows: tuple[int, ..
         unpack_pages({"id": b"\1" + compress("zstd", wrong)}, file="a.parquet")
 
 
-def test_a_frame_that_states_a_huge_content_is_refused_before_it_is_held() -> None:
+def test_a_frame_that_states_a_huge_content_is_refused_before_it_is_read() -> None:
     payload = b"\1" + compress("zstd", bytes((64 << 20) + 1))
     with pytest.raises(FormatError, match="67108865 bytes, and 67108864 are allowed"):
         unpack_pages({"id": payload}, file="a.parquet")

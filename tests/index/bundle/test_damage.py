@@ -158,7 +158,7 @@ def test_a_table_of_files_that_states_too_much_is_damage(monkeypatch: pytest.Mon
         assert BundleSet(bundles, *LISTING).bundles == ()
 
 
-def test_a_merge_leaves_out_a_blob_beside_that_is_damaged() -> None:
+def test_a_merge_leaves_out_a_damaged_blob_of_others() -> None:
     data = io.BytesIO()
     with BundleWriter(data) as writer:
         writer.add_blob(puffin.Blob("note", (), -1, -1, 0, 0, "zstd"), b"seen on Monday")
@@ -229,7 +229,7 @@ def directory_of(rows: list[int], lengths: list[int]) -> bytes:
     ],
     ids=range(14),
 )
-def test_what_contradicts_itself_is_refused(data: bytes, problem: str) -> None:
+def test_contradictions_are_refused(data: bytes, problem: str) -> None:
     def read() -> None:
         bundle = Bundle.open(BytesSource(data, "x.bundle"))
         _ = bundle.files

@@ -78,7 +78,7 @@ def test_bloom_filters_of_a_golden_bundle_are_probed() -> None:
 
 
 @pytest.mark.parametrize("golden", BUNDLES, ids=golden_id)
-def test_no_damage_to_a_golden_bundle_goes_unseen(golden: Golden) -> None:
+def test_no_damage_to_a_golden_bundle_goes_unnoticed(golden: Golden) -> None:
     kept = ("files", "statistics", "payloads", "others", "replaces")
     expected = {key: golden.json[key] for key in kept}
     seen = 0

@@ -34,7 +34,7 @@ candidates = st.builds(
 )
 
 
-def test_bundles_of_one_file_beside_a_large_one_are_merged_without_it() -> None:
+def test_small_bundles_are_merged_without_a_large_one() -> None:
     """39 builds of one file on a table of 200 files rewrote all bundles again and again."""
     bundles: list[int] = [200]
     merges: list[list[int]] = []

@@ -103,7 +103,7 @@ def test_columns_of_one_name_are_kept_apart() -> None:
     assert schema_columns(schema_bytes(columns), file="a") == columns
 
 
-def test_columns_that_are_encrypted_are_told_by_their_leaves() -> None:
+def test_encrypted_columns_are_known_by_their_leaves() -> None:
     data = written(pa.table({"s": [{"x": 1, "y": 2}], "a": [1], "b": [2]}))
     columns = file_columns(pq.read_metadata(io.BytesIO(data)), "a.parquet", {0, 3})
     assert [(column.name, column.problem) for column in columns] == [
@@ -120,7 +120,7 @@ def test_a_file_without_columns_has_none() -> None:
     assert schema_columns(schema_bytes(()), file="a") == ()
 
 
-def test_a_type_of_a_later_version_is_none_here() -> None:
+def test_a_type_of_a_later_version_is_unknown_here() -> None:
     field = pa.field("a", pa.int64(), metadata={"alcid.type": "HYPERCUBE(3)"})
     data = pa.schema([field]).serialize().to_pybytes()
     (column,) = schema_columns(data, file="a")

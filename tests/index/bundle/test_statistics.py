@@ -128,7 +128,7 @@ def test_nanoseconds_are_kept() -> None:
     ],
     ids=range(6),
 )
-def test_bounds_that_cannot_be_are_refused(statistics: ColumnStatistics, problem: str) -> None:
+def test_impossible_bounds_are_refused(statistics: ColumnStatistics, problem: str) -> None:
     with pytest.raises(UnsupportedError, match=problem):
         stored(statistics)
 

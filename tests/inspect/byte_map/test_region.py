@@ -64,7 +64,7 @@ def test_a_list_with_one_more_than_is_shown_is_not_folded() -> None:
     assert [part.name for part in fields.parts] == ["hash"] * count
 
 
-def test_what_lies_between_two_regions_is_unused() -> None:
+def test_bytes_between_two_regions_are_unused() -> None:
     fields = Fields(section(10))
     fields.add(leaf(0, 2))
     fields.add(leaf(5, 5))

@@ -162,7 +162,7 @@ def test_a_nested_column_has_no_bounds() -> None:
     ],
     ids=str,
 )
-def test_what_contradicts_itself_is_not_known(file: dict[str, Any], expected: Any) -> None:
+def test_contradictions_are_unknown(file: dict[str, Any], expected: Any) -> None:
     assert metrics(BIGINT, WHOLE | file) == [expected]
 
 

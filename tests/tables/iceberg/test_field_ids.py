@@ -153,7 +153,7 @@ def test_ids_of_a_file_count_more_than_names(scan: ParquetScan) -> None:
     assert columns[6].inner_ids == (4, 5)
 
 
-def test_places_are_ids_where_neither_ids_nor_a_mapping_are(tmp_path: Path) -> None:
+def test_positions_are_ids_without_ids_and_mapping(tmp_path: Path) -> None:
     scan = without_ids(tmp_path)
     assert NameMapping.of({}) is None
     columns = columns_by_id(file_columns(scan.metadata, "b"), None, "b")

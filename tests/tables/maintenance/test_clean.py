@@ -359,7 +359,7 @@ def test_an_age_below_zero_is_an_error(local: Storage) -> None:
         cleaned(local, older_than=-DAY)
 
 
-def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
+def test_a_report_is_text_and_plain_values(local: Storage) -> None:
     build_one_by_one(local, 2)
     local.put(f"_alcid/staging/{OLD}/a.parquet", b"12345")
     set_age(f"{local.location}/_alcid/staging/{OLD}/a.parquet", 2 * 86400)

@@ -128,7 +128,7 @@ def test_what_is_listed_and_what_is_not_ours_stays(metadata: Path) -> None:
     assert everything(metadata) == before
 
 
-def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -> None:
+def test_drafts_of_a_killed_delete_next_to_the_data_are_removed(metadata: Path) -> None:
     """Nothing else removes it: Iceberg's own procedures skip names that begin with a dot."""
     before = everything(metadata)
     (metadata / "../data/city=Graz").mkdir()

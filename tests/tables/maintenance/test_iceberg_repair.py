@@ -122,7 +122,7 @@ def test_an_index_that_is_damaged_is_built_again_of_its_file_only(
     assert table.count("id IN (7, 8)") == 2
 
 
-def test_an_index_of_a_file_whose_data_is_damaged_is_told(
+def test_an_index_of_a_damaged_data_file_is_reported(
     table: IcebergTable, catalog: MemoryCatalog
 ) -> None:
     (path,) = catalog.puffins()
@@ -198,7 +198,7 @@ def test_a_sketch_that_does_not_count_what_it_says_is_counted_again(
     assert (indexes(table), read) == (INDEXES, [])
 
 
-def test_a_sketch_beside_a_wrong_number_is_counted_again(
+def test_a_sketch_with_a_wrong_number_is_counted_again(
     table: IcebergTable, catalog: MemoryCatalog
 ) -> None:
     """The file and the metadata agree, and both are wrong."""

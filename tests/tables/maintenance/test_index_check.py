@@ -134,7 +134,7 @@ def test_an_index_of_more_or_fewer_rows_is_wrong_about_them(
     )
 
 
-def test_a_bitmap_that_states_more_rows_gives_rows_that_there_are_not() -> None:
+def test_a_bitmap_that_states_more_rows_gives_rows_that_do_not_exist() -> None:
     column = column_of([1, 1, 2], "BIGINT")
     payload = bytearray(BUILDERS["bitmap"](column))
     assert payload[1:5] == (3).to_bytes(4, "big")

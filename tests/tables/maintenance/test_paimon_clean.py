@@ -206,7 +206,7 @@ def test_a_changelog_keeps_what_is_left_of_it(tmp_path: Path) -> None:
     assert removed(cleaned(table)) == {f"manifest/{delta}": "manifest"}
 
 
-def test_nothing_is_removed_if_what_is_needed_cannot_be_told(tmp_path: Path) -> None:
+def test_nothing_is_removed_if_the_needed_files_are_unknown(tmp_path: Path) -> None:
     table = unpack_table("history", tmp_path)
     put(table, f"day=1/bucket-0/data-{UUID}-0.parquet")
     tag = json.loads((table / "tag/tag-second").read_bytes())

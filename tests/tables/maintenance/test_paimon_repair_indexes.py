@@ -53,7 +53,7 @@ def test_a_container_that_cannot_be_read_is_built_as_the_table_asks(
     assert table.scan("name = 'n3' AND id < 10").to_arrow()["id"].to_pylist() == [3, 8]
 
 
-def test_an_index_that_lies_is_built_anew_and_the_others_are_kept(tmp_path: Path) -> None:
+def test_a_wrong_index_is_rebuilt_and_the_others_are_kept(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.build_indexes(  # which the options of the table do not request
         {
@@ -82,7 +82,7 @@ def test_an_index_that_lies_is_built_anew_and_the_others_are_kept(tmp_path: Path
     assert index_sizes(table) == {"bitmap of name": 2, "range-bitmap of id": 2}
 
 
-def test_an_index_of_a_file_whose_data_is_damaged_is_told(tmp_path: Path) -> None:
+def test_an_index_of_a_damaged_data_file_is_reported(tmp_path: Path) -> None:
     table = made(tmp_path, options=INDEXES)
     first, _ = data_files(tmp_path)
     forge(tmp_path, lambda entry: [flipped(entry, 0) if entry.file.name == first else entry])

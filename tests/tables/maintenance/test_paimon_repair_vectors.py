@@ -149,7 +149,7 @@ def test_wrong_numbers_are_put_right(tmp_path: Path, kind: str) -> None:
         assert {range_.cardinality for range_ in entry.ranges or ()} == {1}
 
 
-def test_only_the_index_file_that_is_wrong_is_written_anew(tmp_path: Path) -> None:
+def test_only_the_wrong_index_file_is_rewritten(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.delete("id = 12")
     first, second = data_files(tmp_path)
@@ -166,7 +166,7 @@ def _named(entry: IndexEntry) -> set[str]:
     return {range_.data_file for range_ in entry.ranges or ()}
 
 
-def test_an_index_file_of_another_size_is_written_anew(tmp_path: Path) -> None:
+def test_an_index_file_of_another_size_is_rewritten(tmp_path: Path) -> None:
     table = made(tmp_path)
     (entry,) = vector_entries(tmp_path)
     path = tmp_path / "index" / entry.name
@@ -256,7 +256,7 @@ def test_a_damaged_vector_stays_and_all_else_is_repaired(tmp_path: Path, kind: s
     assert table.verify().ok
 
 
-def test_two_vectors_of_which_one_is_damaged_stay_two(tmp_path: Path) -> None:
+def test_two_vectors_stay_two_if_one_is_damaged(tmp_path: Path) -> None:
     """Trusting the other one alone would bring rows back."""
     made(tmp_path)
     first, _ = data_files(tmp_path)
@@ -294,7 +294,7 @@ def test_a_vector_file_that_is_gone_or_cut_stays_named(tmp_path: Path, kind: str
     assert ids(table) == without(1, 11)
 
 
-def test_a_vector_of_rows_that_there_are_not_stays(tmp_path: Path) -> None:
+def test_a_vector_of_rows_that_do_not_exist_stays(tmp_path: Path) -> None:
     made(tmp_path)
     first, _ = data_files(tmp_path)
     forge(tmp_path, indexes=lambda every: every[:1])
@@ -308,7 +308,7 @@ def test_a_vector_of_rows_that_there_are_not_stays(tmp_path: Path) -> None:
     assert (left.problem, left.advice) == ("found row 10, expected below 10", ROLL_BACK)
 
 
-def test_a_data_file_that_is_gone_is_told_and_the_rest_is_repaired(tmp_path: Path) -> None:
+def test_a_missing_data_file_is_reported_and_the_rest_is_repaired(tmp_path: Path) -> None:
     table = made(tmp_path)
     put_vectors(tmp_path, {"gone": DeletionVector([1])})
     lost = next(tmp_path.rglob(data_files(tmp_path)[1]))

@@ -135,7 +135,7 @@ def test_damaged_cut_and_missing_manifests_are_all_named(tmp_path: Path) -> None
     }
 
 
-def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_reported(tmp_path: Path) -> None:
     table = unpack_table("append", tmp_path)
     path = one_file(table, "snapshot/snapshot-2")
     path.write_bytes(path.read_bytes()[:-1])
@@ -143,7 +143,7 @@ def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
     assert (file, what) == (str(path), "snapshot")
 
 
-def test_a_list_that_counts_wrong_is_told(tmp_path: Path) -> None:
+def test_a_list_with_a_wrong_count_is_reported(tmp_path: Path) -> None:
     table = unpack_table("append", tmp_path)
     meta = state_of(table).manifests[0]
     snapshot = snapshot_of(table)
@@ -163,7 +163,7 @@ def test_a_list_that_counts_wrong_is_told(tmp_path: Path) -> None:
     ]
 
 
-def test_a_damaged_manifest_of_a_tag_is_told_and_nothing_is_a_leftover(tmp_path: Path) -> None:
+def test_a_damaged_manifest_of_a_tag_is_reported_and_nothing_is_a_leftover(tmp_path: Path) -> None:
     table = unpack_table("history", tmp_path)
     tag = json.loads((table / "tag/tag-second").read_bytes())
     flip(table / "manifest" / tag["deltaManifestList"], -1)
@@ -174,7 +174,7 @@ def test_a_damaged_manifest_of_a_tag_is_told_and_nothing_is_a_leftover(tmp_path:
     assert (report.checked, report.leftovers) == (3, ())
 
 
-def test_a_missing_schema_is_told_and_its_files_are_left_out(tmp_path: Path) -> None:
+def test_a_missing_schema_is_reported_and_its_files_are_left_out(tmp_path: Path) -> None:
     table = unpack_table("evolution", tmp_path)
     (table / "schema/schema-0").unlink()
     report = verified(table)
@@ -454,7 +454,7 @@ def put_vectors(table: Path, vectors: dict[str, DeletionVector]) -> str:
     return (path.parent / name).relative_to(table).as_posix()
 
 
-def test_vectors_of_rows_and_files_that_there_are_not_are_found(tmp_path: Path) -> None:
+def test_vectors_of_rows_and_files_that_do_not_exist_are_found(tmp_path: Path) -> None:
     table = unpack_table("vectors_32", tmp_path)
     entry = first_entry(table)
     rows = entry.file.rows
@@ -670,7 +670,7 @@ def test_a_sample_is_the_same_in_every_run_and_grows(tmp_path: Path) -> None:
         verified(table, sample=0)
 
 
-def test_it_tells_how_far_it_is(tmp_path: Path) -> None:
+def test_it_reports_its_progress(tmp_path: Path) -> None:
     table = unpack_table("vectors_32", tmp_path)
     states: list[tuple[int, int, int]] = []
 

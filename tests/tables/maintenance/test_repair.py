@@ -91,9 +91,7 @@ def test_a_sound_table_is_left_alone(table: ParquetTable, read: list[str]) -> No
     assert (report.ok, report.repaired, report.commits, read) == (True, (), 0, [])
 
 
-def test_an_index_that_lies_is_built_again_of_its_file_only(
-    table: ParquetTable, read: list[str]
-) -> None:
+def test_a_wrong_index_is_rebuilt_for_its_file_only(table: ParquetTable, read: list[str]) -> None:
     """A file was changed, but neither its time nor its size shows it."""
     path = Path(table.location, "1.parquet")
     before = path.stat()
@@ -165,7 +163,7 @@ def test_indexes_of_a_bundle_that_cannot_be_read_are_built_if_others_have_them(
     assert indexes(table) == dict.fromkeys(INDEXES, 4)
 
 
-def test_a_data_file_that_is_damaged_is_told(table: ParquetTable) -> None:
+def test_a_damaged_data_file_is_reported(table: ParquetTable) -> None:
     path = Path(table.location, "2.parquet")
     before = path.stat()
     flip(path, -1)

@@ -172,7 +172,7 @@ def test_the_same_is_found_everywhere_and_by_any_number_of_workers(storage: Stor
     assert [report == reports[0] for report in reports] == [True] * 4
 
 
-def test_it_tells_how_far_it_is(local: Storage) -> None:
+def test_it_reports_its_progress(local: Storage) -> None:
     folders.fill(local, 3)
     FolderIndexes(local).build(OPTIONS)
     progress: list[tuple[int, int, int]] = []
@@ -609,7 +609,7 @@ def test_leftovers_are_listed(local: Storage) -> None:
     assert report.ok
 
 
-def test_a_bundle_of_a_later_version_is_told(local: Storage) -> None:
+def test_a_bundle_of_a_later_version_is_reported(local: Storage) -> None:
     folders.fill(local, 1)
     name = folder_of(local).put(with_version("2.0"))
     report = verified(local)
@@ -686,7 +686,7 @@ def test_a_share_that_cannot_be_is_an_error(local: Storage, sample: float) -> No
         verified(local, sample=sample)
 
 
-def test_columns_whose_names_differ_in_case_are_told_apart(local: Storage) -> None:
+def test_columns_whose_names_differ_in_case_are_distinguished(local: Storage) -> None:
     data = io.BytesIO()
     pq.write_table(pa.table({"id": [1, 2], "ID": ["x", "y"]}), data)
     local.put("a.parquet", data.getvalue())
@@ -706,7 +706,7 @@ def test_indexes_in_a_folder_of_their_own_are_verified(local: Storage, tmp_path:
     assert [check.sound for check in indexes_only(report).values()] == [2, 2, 2]
 
 
-def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
+def test_a_report_is_text_and_plain_values(local: Storage) -> None:
     folders.fill(local, 3)
     FolderIndexes(local).build(OPTIONS)
     text = str(verified(local)).splitlines()

@@ -243,7 +243,7 @@ def test_with_buckets_there_is_one_file_for_each(tmp_path: Path) -> None:
     assert set(read_vectors(table)) == {files[0], files[1], files[2]}
 
 
-def test_vectors_may_lie_beside_the_data(tmp_path: Path) -> None:
+def test_vectors_may_be_next_to_the_data(tmp_path: Path) -> None:
     table = create(tmp_path, options=VECTORS | {"index-file-in-data-file-dir": "true"})
     append(table, range(10))
     delete(table, "id = 1")

@@ -91,7 +91,7 @@ def test_values_before_1970_are_read_and_indexed(table: PaimonTable) -> None:
     )  # with the statistics of 4 columns
 
 
-def test_indexes_of_the_year_2554_are_found_and_built_anew(tmp_path: Path) -> None:
+def test_indexes_of_the_year_2554_are_found_and_rebuilt(tmp_path: Path) -> None:
     """What was built when Arrow's microseconds were trusted: other values than the file's."""
     wrong = create(tmp_path / "wrong", COLUMNS, options={**VECTORS, **EMBEDDED})
     later = [None if nanos is None else nanos + 200 * 365 * DAY for nanos in NANOS]

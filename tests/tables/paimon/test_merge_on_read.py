@@ -138,7 +138,7 @@ def test_columns_that_need_all_64_bits_each_stay_apart() -> None:
     assert positions(superseded_rows(files)) == [[0]]
 
 
-def test_a_vector_stays_as_it_is_where_nothing_loses() -> None:
+def test_a_vector_does_not_change_if_no_row_is_superseded() -> None:
     beyond = DeletionVector([1 << 33])
     (left,) = superseded_rows([rows([1], [1], deleted=beyond)])
     assert (list(left), left.bits) == ([1 << 33], 64)

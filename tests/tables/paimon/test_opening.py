@@ -151,7 +151,7 @@ def test_a_table_is_not_made_twice(tmp_path: Path) -> None:
         alcid.create_table(tmp_path / "t", COLUMNS)
 
 
-def test_what_is_no_table(tmp_path: Path) -> None:
+def test_not_a_table(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no Paimon table: no schema"):
         alcid.paimon(tmp_path)
     ways: list[dict[str, Any]] = [{}, {"path": tmp_path, "table": "t"}, {"warehouse": tmp_path}]

@@ -318,7 +318,7 @@ def test_two_builders_at_the_same_time_do_not_disturb_each_other(storage: Storag
     assert indexes.build(OPTIONS).fresh == 4
 
 
-def test_with_an_index_path_nothing_is_written_beside_the_data(
+def test_with_an_index_path_nothing_is_written_next_to_the_data(
     tmp_path: Path, local: Storage
 ) -> None:
     tables = fill(local, 2)

@@ -142,7 +142,7 @@ def test_timestamps_are_in_the_zone_of_the_session() -> None:
     assert micros == [1754035200000000, 1743298200000000, 1761438600000000, 1753999200000000]
 
 
-def test_a_zone_that_is_none_is_named() -> None:
+def test_an_unknown_zone_is_named() -> None:
     config.timezone = "Mars"
     with pytest.raises(OptionError, match="found 'Mars', expected a zone"):
         read_column("2025-08-01 10:00:00")

@@ -173,7 +173,7 @@ def write_puffin(path: Path, vectors: dict[str, DeletionVector]) -> list[StoredV
     ]
 
 
-def test_vectors_by_the_places_of_manifests(tmp_path: Path) -> None:
+def test_vectors_by_the_ranges_in_manifests(tmp_path: Path) -> None:
     vectors = {"a": DeletionVector([1, 2]), "b": DeletionVector([99]), "c": DeletionVector([0])}
     stored = write_puffin(tmp_path / "v.puffin", vectors)
     more = write_puffin(tmp_path / "w.puffin", {"d": DeletionVector([50])})

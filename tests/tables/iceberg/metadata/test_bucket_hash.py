@@ -85,7 +85,7 @@ def test_types_without_buckets(text: str) -> None:
         bucket_of(pa.nulls(0, data_type.to_arrow()), data_type, 4)
 
 
-def test_what_is_in_no_bucket() -> None:
+def test_rows_without_a_bucket() -> None:
     with pytest.raises(UnsupportedError, match=r"^null is in no bucket$"):
         bucket_of(pa.array([1, None]), BIGINT, 4)
     with pytest.raises(UnsupportedError, match=r"^bucket of BIGINT: "):

@@ -221,7 +221,7 @@ def test_values_beyond_the_types_of_python_stay_as_they_are() -> None:
     assert partition.field("p").cast(pa.int32()).to_pylist() == [5_000_000]
 
 
-def test_fields_of_one_name_or_one_id_are_told_apart() -> None:
+def test_fields_with_the_same_name_or_id_are_distinguished() -> None:
     """Version 1 assigned new ids, and a field got the name of a dropped one."""
     specs = {
         0: PartitionSpec(0, (PartitionField(1, 1000, "p", "truncate[2]"),)),

@@ -48,7 +48,7 @@ def test_types_that_are_not_read(text: str) -> None:
     assert parsed == Field(1, "a", text, None, problem=f"column a: {text} is not read natively")
 
 
-def test_a_decimal_that_cannot_be() -> None:
+def test_an_impossible_decimal() -> None:
     parsed = schema(column(1, "a", "decimal(39, 2)")).field("a")
     assert parsed.data_type is None
     assert parsed.problem == "column a: DECIMAL(39, 2): precision must be 1 to 38"

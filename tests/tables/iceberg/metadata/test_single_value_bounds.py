@@ -148,7 +148,7 @@ def test_a_key_of_any_part_of_many_maps(
     ]
 
 
-def test_what_lies_under_a_null_map_is_not_there() -> None:
+def test_entries_under_a_null_map_do_not_exist() -> None:
     offsets = pa.array(np.array([0, 1, 2], np.int32))
     keys, items = pa.array([7, 7], pa.int32()), pa.array([1, 2])
     whole = pa.MapArray.from_arrays(offsets, keys, items)

@@ -319,7 +319,7 @@ def test_damage(changes: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, b"\xff\xfe\x00"])
-def test_what_is_no_object_of_json(text: str | bytes) -> None:
+def test_not_a_json_object(text: str | bytes) -> None:
     with pytest.raises(FormatError, match=r"^metadata of t: "):
         TableMetadata.from_json(text, name="t")
 

@@ -291,7 +291,7 @@ def test_moments_that_were_rounded_towards_1970_lie_within_bounds(
     ],
     ids=str,
 )
-def test_what_says_nothing(transform: str, data_type: DataType) -> None:
+def test_predicates_without_any_effect(transform: str, data_type: DataType) -> None:
     assert transform_bounds(transform, pa.array([1, None]), data_type) is None
 
 

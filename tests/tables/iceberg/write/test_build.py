@@ -504,7 +504,7 @@ def test_a_snapshot_without_files_needs_no_index(catalog: MemoryCatalog) -> None
     assert (table.indexes(), catalog.commits) == ([], 0)
 
 
-def test_what_another_tool_replaced_is_told_and_built_again(
+def test_indexes_that_another_tool_replaced_are_reported_and_built_again(
     catalog: MemoryCatalog, read: list[str]
 ) -> None:
     table = IcebergTable(catalog)
@@ -593,7 +593,7 @@ def test_a_snapshot_with_sketches_of_its_own_gets_a_copy_of_the_bundle(
     assert table.build_indexes(BLOOM).bundles == 0
 
 
-def test_a_bundle_that_is_gone_is_told_and_built_again(
+def test_a_missing_bundle_is_reported_and_built_again(
     catalog: MemoryCatalog, read: list[str]
 ) -> None:
     table = IcebergTable(catalog)

@@ -81,7 +81,7 @@ class Maker:
         return self.content
 
 
-def test_a_file_is_written_beside_the_metadata_and_listed_as_it_is(catalog: MemoryCatalog) -> None:
+def test_a_file_is_written_next_to_the_metadata_and_listed(catalog: MemoryCatalog) -> None:
     data = sketch_file(1000)
     published = publish(catalog, PLACES, 1000, Maker(1000, data))
     assert published is not None
@@ -231,7 +231,7 @@ def test_a_file_that_another_snapshot_lists_stays(catalog: MemoryCatalog) -> Non
     assert not Path(first.path).exists()
 
 
-def test_a_snapshot_that_is_expired_meanwhile_is_told_and_leaves_nothing(
+def test_a_snapshot_that_expires_meanwhile_is_reported_and_nothing_is_left(
     catalog: MemoryCatalog,
 ) -> None:
     catalog.add({"b.parquet": {"id": [2], "name": ["b"]}})
@@ -241,7 +241,7 @@ def test_a_snapshot_that_is_expired_meanwhile_is_told_and_leaves_nothing(
     assert catalog.puffins() == []
 
 
-def test_others_who_never_stop_are_told_and_nothing_is_left(
+def test_endless_conflicts_are_an_error_and_nothing_is_left(
     catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)
@@ -273,7 +273,7 @@ def test_a_file_that_vanishes_while_it_is_merged_is_looked_for_again(
     assert tries == [0, 1, 2]
 
 
-def test_a_file_that_is_never_there_is_told(
+def test_a_file_that_never_exists_is_reported(
     catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)

@@ -88,7 +88,7 @@ def test_without_level_zero_nothing_is_taken() -> None:
     assert pick_runs(bucket_of({}), LEVELS) is None
 
 
-def test_all_goes_to_the_top_level() -> None:
+def test_everything_goes_to_the_top_level() -> None:
     for sizes, top in (({0: [1]}, 5), ({4: [1]}, 5), ({3: [1], 5: [1]}, 5), ({0: [1], 7: [1]}, 7)):
         bucket = bucket_of(sizes)
         unit = pick_all(bucket, LEVELS)

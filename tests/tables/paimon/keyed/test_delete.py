@@ -100,7 +100,7 @@ def test_a_table_that_others_compact_gets_rows_that_delete_on_level_0(tmp_path: 
     assert ids_of(table) == list(range(10, 100))
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_impossible_arguments_are_refused_and_change_nothing(tmp_path: Path) -> None:
     table = table_of(tmp_path, VECTORS)
     before = table.snapshot_id
     with pytest.raises(PredicateError):

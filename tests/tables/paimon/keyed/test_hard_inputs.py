@@ -421,7 +421,7 @@ def test_columns_that_do_not_fit_are_refused(
     ],
     ids=["missing", "null", "other", "number"],
 )
-def test_kinds_that_are_none_are_refused(
+def test_unknown_row_kinds_are_refused(
     tmp_path: Path, change: Any, error: type[Exception], problem: str
 ) -> None:
     table = create(tmp_path)
@@ -435,7 +435,7 @@ def test_kinds_that_are_none_are_refused(
 
 
 @pytest.mark.parametrize("upserted", [{"id": [1]}, [(1, "a")], None], ids=["dict", "list", "none"])
-def test_what_is_no_table_of_rows_is_refused(tmp_path: Path, upserted: Any) -> None:
+def test_not_a_table_of_rows_is_refused(tmp_path: Path, upserted: Any) -> None:
     table = create(tmp_path)
     with pytest.raises(UnsupportedError, match="expected a Spark DataFrame or an Arrow table"):
         table.upsert(upserted)

@@ -138,7 +138,7 @@ def test_a_file_and_its_entry(tmp_path: Path) -> None:
     }
 
 
-def test_keys_of_several_columns_stand_in_front_in_the_order_of_the_key(tmp_path: Path) -> None:
+def test_keys_of_several_columns_come_first_in_the_order_of_the_key(tmp_path: Path) -> None:
     keyed = keyed_table(tmp_path, ["name", "day", "id"], partitions=["day"])
     run = run_of(keyed, {"id": [7, 5], "name": ["a", "b" * 20], "day": [3, 3]})
     (written,) = write_sorted_run(keyed, BUCKET, [run], level=5, source=1)

@@ -131,7 +131,9 @@ def test_keys_of_other_types_are_refused() -> None:
 
 
 @given(tables(), st.booleans())
-def test_the_same_rows_lose_as_when_all_are_merged(files: list[File], descending: bool) -> None:
+def test_the_same_rows_are_superseded_as_in_a_merge_of_all(
+    files: list[File], descending: bool
+) -> None:
     *older, last = files
     new = _unique(last)
     new_ranks = {rank(key) for key in new.keys}

@@ -394,7 +394,7 @@ def new_table(
     )
 
 
-def test_a_new_table_takes_no_bucket_key_beside_its_primary_key(tmp_path: Path) -> None:
+def test_a_new_table_takes_no_bucket_key_besides_its_primary_key(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as error:
         new_table(
             tmp_path,

@@ -112,7 +112,7 @@ def test_a_batch_without_rows_makes_no_snapshot(tmp_path: Path) -> None:
     assert names_of(table) == OLD | {3: "x"}
 
 
-def test_sinks_of_other_names_go_on_beside_each_other(tmp_path: Path) -> None:
+def test_sinks_with_other_names_continue_independently(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     names = ["s", "S", "s.t", 'a "q" b\\c/d', "größe 🐦", "{}", "-1"]
     sinks = [alcid.upsert_sink(table, name) for name in names]
@@ -158,7 +158,7 @@ def test_commits_of_this_library_carry_the_mark_past_expiry(tmp_path: Path) -> N
     assert names_of(table) == OLD | {0: "by another"}
 
 
-def test_what_has_expired_is_told_once_and_written_again(tmp_path: Path) -> None:
+def test_an_expired_batch_is_reported_once_and_written_again(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     old = alcid.upsert_sink(table, "s")
     old(rows_of({0: "a"}), 4)
@@ -378,7 +378,7 @@ class Unanswered(Storage):
             raise StorageError("timed out", file=path)
 
 
-def test_a_commit_of_which_the_answer_was_lost_is_not_made_again(tmp_path: Path) -> None:
+def test_a_commit_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None:
     keyed_table(tmp_path)
     table = PaimonTable(Unanswered.open(tmp_path))
     sink = alcid.upsert_sink(table, "s")

@@ -48,7 +48,7 @@ def test_a_mark_is_read_as_it_was_written(folder: SnapshotFolder) -> None:
     assert ProgressSearch(folder, "X").find(latest) is None
 
 
-def test_the_newest_mark_counts_whoever_committed_since(folder: SnapshotFolder) -> None:
+def test_the_newest_mark_counts_whatever_was_committed_since(folder: SnapshotFolder) -> None:
     put(folder, 1, {"x": FIRST})
     put(folder, 2, {"x": SECOND, "y": FIRST})
     put(folder, 3, {"y": SECOND})

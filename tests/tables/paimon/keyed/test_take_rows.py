@@ -43,7 +43,7 @@ def test_rows_are_those_of_take(cuts: list[int], positions: list[int], step_byte
     assert taken.equals(rows.combine_chunks().take(pa.array(positions, pa.int64())))
 
 
-def test_a_place_that_is_not_there_is_an_error() -> None:
+def test_a_position_that_does_not_exist_is_an_error() -> None:
     for position in (COUNT, -1):
         with pytest.raises(IndexError):
             take_rows(chunked([7]), np.array([position]))

@@ -162,7 +162,7 @@ def interrupted(folder: Path, happens: Any) -> PaimonTable:
     return PaimonTable(storage)
 
 
-def test_who_comes_second_plans_again_on_what_the_first_has_made(tmp_path: Path) -> None:
+def test_the_second_writer_plans_again_on_the_commit_of_the_first(tmp_path: Path) -> None:
     other = create(tmp_path)
     append(other, range(5))
     late = interrupted(tmp_path, lambda: append(other, range(5, 10)))
@@ -344,7 +344,7 @@ def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
     assert ids(table) == list(range(12))
 
 
-def test_a_large_table_loses_what_went(tmp_path: Path) -> None:
+def test_a_large_table_drops_removed_entries(tmp_path: Path) -> None:
     """All manifests are rewritten if most of their entries are outdated, however large they are."""
     options = {"manifest.target-file-size": "3 kb", "manifest.merge-min-count": "1000"}
     table = create(tmp_path, options=options)

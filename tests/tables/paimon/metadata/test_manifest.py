@@ -93,7 +93,7 @@ def test_damage_gives_records_or_an_alcid_error(manifests: list[Path]) -> None:
                 read(bytes(damaged), file=path.name)
 
 
-def test_what_is_no_avro_file() -> None:
+def test_not_an_avro_file() -> None:
     with pytest.raises(FormatError) as raised:
         read_manifest(b"PAR1" + bytes(50), file="m")
     assert str(raised.value) == ("m: no Avro file at offset 0: found b'PAR1', expected b'Obj\\x01'")

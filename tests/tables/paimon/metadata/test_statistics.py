@@ -213,7 +213,7 @@ def test_text_is_cut(value: str, length: int, expected: list[str | None]) -> Non
     st.lists(st.text(st.sampled_from(f"ab\x7f\x80\u07ff\ud7ff\ue000\uffff\U00010000{LAST}"))),
     st.integers(1, 4),
 )
-def test_no_text_lies_beyond_its_bounds(values: list[str], length: int) -> None:
+def test_no_text_is_beyond_its_bounds(values: list[str], length: int) -> None:
     least, most = column_bounds(
         pa.array(values, pa.string()), STRING, StatsMode("truncate", length)
     )

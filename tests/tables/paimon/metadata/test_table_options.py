@@ -433,7 +433,7 @@ def test_a_new_table_takes_what_paimon_has() -> None:
     )
 
 
-def test_index_options_are_told_apart_from_what_is_wrong_with_others() -> None:
+def test_index_options_are_independent_of_mistakes_in_others() -> None:
     options: dict[str, Any] = {
         "bucket": "4",
         "file-index.bloom-filter.a.items": "100",

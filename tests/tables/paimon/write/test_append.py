@@ -391,7 +391,7 @@ def test_by_default_files_get_the_indexes_of_the_options(tmp_path: Path, thresho
     assert table.scan("name = 'n3' AND id > 4").to_arrow()["id"].to_pylist() == [8]
 
 
-def test_an_index_of_just_the_threshold_stands_in_the_manifest(tmp_path: Path) -> None:
+def test_an_index_of_exactly_the_threshold_is_in_the_manifest(tmp_path: Path) -> None:
     table = create(tmp_path / "a", options=INDEXES)
     length = append_arrow(table, rows_of(range(10))).index_bytes or 0
     for limit, beside in ((length, 0), (length - 1, 1)):
@@ -416,7 +416,7 @@ def test_given_options_take_the_place_of_those_of_the_table(tmp_path: Path) -> N
         append_arrow(table, rows_of([1]), {"file-index.tree.columns": "id"})
 
 
-def test_what_is_wrong_with_the_options_of_the_table_is_told(tmp_path: Path) -> None:
+def test_mistakes_in_the_options_of_the_table_are_reported(tmp_path: Path) -> None:
     table = create(tmp_path, options=INDEXES | {"file-index.bsi.columns": "gone"})
     with pytest.warns(AlcidWarning, match="no index: column gone"):
         append_arrow(table, rows_of(range(10)))

@@ -114,7 +114,7 @@ def test_only_what_is_missing_is_built_and_the_rest_is_copied(table: PaimonTable
     assert [(by_rows[rows][name] or b"")[0] for rows in (20, 30, 10)] == [1, 1, 2]  # the version
 
 
-def test_a_rebuild_makes_all_anew_but_no_entry_where_nothing_differs(table: PaimonTable) -> None:
+def test_a_rebuild_builds_everything_but_adds_no_equal_entry(table: PaimonTable) -> None:
     build(table, BITMAP | {"file-index.bitmap.name.version": "1"})
     report = build(table, BITMAP, rebuild=True)
     assert (report.indexed, report.fresh, report.snapshot_id) == (2, 0, 4)
@@ -394,7 +394,7 @@ def test_an_index_of_a_type_that_is_not_known_stays(tmp_path: Path) -> None:
 # -- how it is run -----------------------------------------------------------------------------
 
 
-def test_progress_is_told_for_files_that_are_worked_on(table: PaimonTable) -> None:
+def test_progress_is_reported_for_files_that_are_processed(table: PaimonTable) -> None:
     build(table, BITMAP)
     append(table, range(50, 60))
     progress: list[tuple[int, int, int]] = []

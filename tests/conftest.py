@@ -36,7 +36,7 @@ collect_ignore_glob = ["golden/make_*.py"]
 if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
     collect_ignore_glob += ["test_golden_reference.py", "test_golden_paimon_tables.py"]
 
-# How long it takes is no matter: the machine may have other things to do.
+# The time does not matter: the machine may have other work.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PATIENT = settings.get_profile("patient")
 settings.register_profile("dev", PATIENT)
@@ -45,7 +45,7 @@ settings.register_profile("few", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("fuzz", PATIENT, print_blob=True, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-# For every Spark that tests or what they run start, and for what starts its JVM.
+# For every Spark that the tests or their processes start, and for the process that starts its JVM.
 for _variable in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
     os.environ.setdefault(_variable, " ".join(QUICK_JAVA))
 
@@ -88,11 +88,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         **lake_settings(tmp_path_factory.mktemp("lake")),
     }
     try:
-        found = session(master="local[2]", app_name="tests", config=config)
+        started = session(master="local[2]", app_name="tests", config=config)
     except UnsupportedError as error:
         unavailable(str(error))
-    yield found
-    found.stop()
+    yield started
+    started.stop()
     close_gateway()
 
 
@@ -175,7 +175,7 @@ _LONG = (
 
 
 def _group(nodeid: str) -> str:
-    """Which tests it shares a Spark, a cluster, other peers or a browser with."""
+    """Which tests share a Spark, a cluster, other peers or a browser with it."""
     page = nodeid.rpartition("[")[2].removesuffix("]")
     if nodeid.startswith("tests/browser/"):
         return "browser"

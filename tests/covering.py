@@ -38,7 +38,7 @@ def _measure(folder: Path) -> None:
 
 
 def _together(folder: Path) -> dict[str, Any]:
-    """What all processes have reached."""
+    """What all processes reached."""
     import slipcover
 
     first, *others = (json.loads(path.read_text("utf-8")) for path in folder.glob("*.json"))
@@ -49,21 +49,21 @@ def _together(folder: Path) -> dict[str, Any]:
 
 
 def _missing(files: dict[str, Any]) -> list[str]:
-    """Lines, and branches from a line to another, that were not reached: a text for each file."""
-    told = []
-    for name, found in sorted(files.items()):
-        lines = [str(line) for line in found["missing_lines"]]
-        branches = [f"{start}->{end}" for start, end in found["missing_branches"]]
+    """Lines, and branches between lines, that were not reached: a text for each file."""
+    missing = []
+    for name, file in sorted(files.items()):
+        lines = [str(line) for line in file["missing_lines"]]
+        branches = [f"{start}->{end}" for start, end in file["missing_branches"]]
         if lines or branches:
-            told.append(f"{name}: {', '.join((*lines, *branches))}")
-    return told
+            missing.append(f"{name}: {', '.join((*lines, *branches))}")
+    return missing
 
 
 def main() -> int:
-    """Say what was reached; the status is 1 if that is too little, and nothing was left out."""
-    found = _together(Path(sys.argv[1]))
-    own = {name: one for name, one in found["files"].items() if name.startswith(_WHOLE)}
-    missing, reached = _missing(own), found["summary"]["percent_covered"]
+    """Report what was reached; the status is 1 if that is too little and nothing was skipped."""
+    coverage = _together(Path(sys.argv[1]))
+    own = {name: file for name, file in coverage["files"].items() if name.startswith(_WHOLE)}
+    missing, reached = _missing(own), coverage["summary"]["percent_covered"]
     print(
         f"{len(own)} files of {_WHOLE}: {len(missing)} with lines or branches that no test reached"
     )

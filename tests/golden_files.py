@@ -1,4 +1,4 @@
-"""Golden files: where they are, and their JSON as Arrow arrays, predicates and expected rows."""
+"""Golden files: their folders, and their JSON as Arrow arrays, predicates and expected rows."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FUNCTIONS = {
 
 @dataclass(frozen=True)
 class Golden:
-    """A JSON file and the bytes beside it."""
+    """A JSON file and the bytes next to it."""
 
     path: Path
     json: Json
@@ -67,7 +67,7 @@ def golden_files(*kinds: str) -> list[Golden]:
     return [golden for golden in _every_file() if golden.json.get("kind") in kinds]
 
 
-@cache  # many modules ask
+@cache  # many modules need them
 def _every_file() -> list[Golden]:
     folders = [OWN]
     if other := os.environ.get("ALCID_GOLDEN"):
@@ -136,7 +136,7 @@ def arrow_array(values: Sequence[Json], data_type: DataType) -> pa.Array:
     if data_type.root in ("BINARY", "VARBINARY"):
         arrow_type = pa.binary()
     raw = [None if value is None else _raw(value, data_type) for value in values]
-    if data_type.root in ("FLOAT", "DOUBLE"):  # by their bits, so that the bits of a NaN stay
+    if data_type.root in ("FLOAT", "DOUBLE"):  # by bits, to preserve the bits of a NaN
         return pa.array(raw, pa.uint32() if data_type.root == "FLOAT" else pa.uint64()).view(
             arrow_type
         )
@@ -147,7 +147,7 @@ def arrow_array(values: Sequence[Json], data_type: DataType) -> pa.Array:
 
 
 def _raw(value: Json, data_type: DataType) -> Any:
-    """A value as what its Arrow type is made of."""
+    """A value as its Arrow type takes it."""
     match value:
         case {"f32": bits} | {"f64": bits}:
             return int(bits, 16)
@@ -210,8 +210,8 @@ def predicate(column: str, op: str, literals: Sequence[Any]) -> Predicate:
         "gt": operator.gt,
         "gte": operator.ge,
     }[op]
-    found: Predicate = comparison(it, literals[0])
-    return found
+    leaf: Predicate = comparison(it, literals[0])
+    return leaf
 
 
 def tree(question: Json, types: dict[str, DataType]) -> Predicate:
@@ -237,6 +237,6 @@ def rows_of(ranges: Iterable[Sequence[int]]) -> BitMap:
 
 
 def index_of(index_type: str, payload: bytes, data_type: DataType, name: str) -> FileIndex:
-    """A payload as the only index of a file, of its column `c`."""
+    """A payload as the only index of a file, for its column `c`."""
     container = write_container({("c", index_type): payload})
     return FileIndex.from_bytes(container, {"c": data_type}, strict=True, name=name)

@@ -33,7 +33,7 @@ _METHODS = """
 class Group:
     heading: str
     more: str
-    """Where it is described."""
+    """The page that describes it."""
     names: tuple[str, ...]
 
 
@@ -128,7 +128,7 @@ WITHIN = {
     "tidy",
     "with_level_zero",
 }
-"""What modules of tables ask each other for."""
+"""What modules of tables call in each other."""
 
 
 def python_reference() -> str:
@@ -144,9 +144,9 @@ def python_reference() -> str:
 def methods() -> Iterator[str]:
     kinds = [getattr(alcid, name) for name in TABLES]
     for name in sorted({name for kind in kinds for name in dir(kind) if name[0] != "_"} - WITHIN):
-        found = [getattr(kind, name, None) for kind in kinds]
-        marks = " | ".join("yes" if one is not None else "" for one in found)
-        first = next(one for one in found if one is not None)
+        attributes = [getattr(kind, name, None) for kind in kinds]
+        marks = " | ".join("yes" if function is not None else "" for function in attributes)
+        first = next(function for function in attributes if function is not None)
         call = "" if isinstance(first, property) else "()"
         yield f"| `{name}{call}` | {marks} | {summary(first)} |\n"
 

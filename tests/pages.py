@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["ICEBERG_PAGES", "SPARK_PAGES"]
 
 ICEBERG_PAGES = frozenset({"README.md", "iceberg-tables.md"})
-"""By name, as tests are called after it: those that also need Iceberg's jar."""
+"""By name, in the order of their tests: those that also need Iceberg's jar."""
 SPARK_PAGES = ICEBERG_PAGES | {
     "paimon-tables.md",
     "sizing-spark-jobs.md",

@@ -20,7 +20,7 @@ from tests.make_python_reference import WITHIN
 
 LIST = Path(__file__).parents[1] / "public-api.txt"
 _RESULTS = (Scan, Explanation)
-"""Classes that users get from a table, but never call by name."""
+"""Classes that users get from a table, but never construct themselves."""
 
 
 def public_api() -> str:
@@ -62,7 +62,7 @@ def _describe_member(name: str, member: Any) -> Iterator[str]:
 
 
 def _is_ours(kind: type, name: str) -> bool:
-    """Whether a name of a class comes from alcid, and not from the builtin it extends."""
+    """Whether a name of a class comes from alcid, and not from the builtin base."""
     return any(name in base.__dict__ for base in kind.__mro__ if base.__module__[:5] == "alcid")
 
 

@@ -33,7 +33,7 @@ SOURCE = Path(__file__).parents[1] / "src"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is measured of the modules."""
+    """The measures of the modules."""
 
     modules: int
     lines: int
@@ -51,14 +51,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """What is measured of the look-up of one row."""
+    """The measures of the look-up of one row."""
 
     modules: int
     calls: int
 
 
 class Module:
-    """A module, as its text has it."""
+    """A module, parsed from its text."""
 
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.is_package = name, path.name == "__init__.py"
@@ -78,7 +78,7 @@ class Module:
         return Counter(kinds)
 
     def imports(self, *, at_load: bool) -> Iterator[tuple[str, str | None]]:
-        """Modules, and the name that is taken from each, if one is."""
+        """Modules, and the name that is imported from each, if one is."""
         for node in _loaded(self.tree) if at_load else ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 yield from ((alias.name, None) for alias in node.names)
@@ -94,7 +94,7 @@ def _kind(node: ast.AST) -> str | None:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return "imports"
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        # Also the text below an attribute: it documents it.
+        # Also the text below an attribute, which documents it.
         return "docstrings" if isinstance(node.value.value, str) else None
     return None
 
@@ -124,7 +124,7 @@ def read_modules(source: Path) -> dict[str, Module]:
 
 
 def import_graph(modules: Mapping[str, Module], *, at_load: bool) -> dict[str, set[str]]:
-    """Which modules each one imports; names of a package lead to the module that has them."""
+    """The modules that each one imports; names of a package lead to their modules."""
     exported: dict[str, dict[str, str]] = {
         name: {
             taken: origin
@@ -154,7 +154,7 @@ def import_graph(modules: Mapping[str, Module], *, at_load: bool) -> dict[str, s
 
 
 def count_cycles(graph: Mapping[str, set[str]]) -> int:
-    """How many groups of two nodes or more reach each other."""
+    """How many groups of two or more nodes form cycles."""
     reach: dict[str, set[str]] = {}
     for start in graph:
         reached: set[str] = set()
@@ -238,7 +238,7 @@ if len(sys.argv) > 2:
 
 
 def measure_look_up(source: Path = SOURCE, *, verbose: bool = False) -> LookUp:
-    """Measure the look-up of one row, in a process of its own."""
+    """Measure the look-up of one row in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", _LOOK_UP, folder, *(["-v"] if verbose else [])]
         environment = os.environ | {"PYTHONPATH": str(source)}

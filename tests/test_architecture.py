@@ -1,4 +1,4 @@
-"""ARCHITECTURE.md speaks of the code as it is."""
+"""ARCHITECTURE.md describes the current code."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def test_page_stays_short() -> None:
 
 @pytest.mark.parametrize("path", _quoted(r"[a-z_/]+(?:\.py|/)"))
 def test_path_exists(path: str) -> None:
-    wanted = "/" + path.rstrip("/")
-    assert path == "_alcid/" or any(f"/{known}".endswith(wanted) for known in PATHS)
+    ending = "/" + path.rstrip("/")
+    assert path == "_alcid/" or any(f"/{existing}".endswith(ending) for existing in PATHS)
 
 
 @pytest.mark.parametrize("name", _quoted(r"[A-Za-z_]+(?:\.(?!py\b|toml\b)[a-z_]+)?"))

@@ -68,7 +68,7 @@ GROUPS = {
 
 
 def run_benchmark(output: Path, *chosen: str) -> tuple[str, list[dict[str, Any]]]:
-    """What it prints, and the outcomes in its file."""
+    """Its output, and the results in its file."""
     options = ["--scale", "0.001", "--no-peer", *chosen, "--output", str(output)]
     ended = subprocess.run(
         [sys.executable, "-m", "benchmarks.table_index", *options],
@@ -116,7 +116,7 @@ def test_a_wrong_answer_ends_the_run(right: set[str]) -> None:
 
 def test_peers_can_be_left_out() -> None:
     def sides() -> Any:
-        yield here(3, lambda: 42, lambda found: bool(found == 42))
+        yield here(3, lambda: 42, lambda answer: bool(answer == 42))
         pytest.fail("the peer's data was made")
 
     (figure,) = measure(
@@ -142,13 +142,13 @@ def test_whole_queries_are_measured_and_checked(tmp_path: Path) -> None:
     samples = json.loads(output.read_text("utf-8"))["samples"]
     keys = [(each["phase"], each["question"], each["contender"]) for each in samples]
     peers = ["alcid", "pyarrow"]
-    wanted = [
+    expected_keys = [
         (phase, question, contender)
         for phase in ("warm", "fresh")
         for question in QUESTIONS
         for contender in peers
     ]
-    assert sorted(keys) == sorted(2 * wanted)
+    assert sorted(keys) == sorted(2 * expected_keys)
     said = [each["said"].keys() for each in samples if each["contender"] == "alcid"]
     assert said == [{"data", "index"}] * (len(samples) // 2)
 
@@ -192,7 +192,7 @@ def test_indexes_that_cost_more_than_they_bring_are_found(seconds: float, fails:
 
 
 class Parrot(PeerProcess):
-    """Always gives the same answer."""
+    """Always returns the same answer."""
 
     def __init__(self, **answer: Any) -> None:
         self.answer = answer
@@ -255,7 +255,7 @@ def test_spark_is_measured_and_checked(tmp_path: Path) -> None:
 
 
 class NoSpark(PeerProcess):
-    """Answers as a process with a Spark does, from what alcid reads without one."""
+    """Answers like a process with a Spark, from what alcid reads without one."""
 
     def __init__(self, cores: int, base: Path) -> None:
         self.ready, self.base = {"version": "none"}, base
@@ -269,7 +269,7 @@ class NoSpark(PeerProcess):
         folders = ("rows", "bloom", "sorted", "indexes", "more_indexes")
         if request["do"] == "ask":
             return self.server.ask(request)
-        found: Mapping[str, dict[str, Any]] = {
+        answers: Mapping[str, dict[str, Any]] = {
             "prepare": {"sizes": dict.fromkeys(folders, 1_000_000)},
             "summary": {"rows": count, "columns": 6, "sum": [total]},
             "build": {
@@ -288,7 +288,7 @@ class NoSpark(PeerProcess):
                 "index_size": 10,
             },
         }
-        return found[request["do"]]
+        return answers[request["do"]]
 
     def __exit__(self, *_: object) -> None:
         """There is no process to end."""
@@ -375,7 +375,7 @@ def test_aims_of_builds_on_spark_are_of_a_core(indexes: str, wall: float, met: b
 
 
 class Careless(NoSpark):
-    """Loses a row, or does not build something."""
+    """Loses a row, or does not build an index."""
 
     def __init__(self, base: Path, **wrong: Any) -> None:
         super().__init__(2, base)
@@ -561,8 +561,8 @@ def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None
     loaded = source.load(10_000)
     truth = Truth(20_000)
     truth.upsert(loaded)
-    known = set(loaded.ids.tolist())
-    assert (len(known), source.small) == (10_000, 20)
+    ids_seen = set(loaded.ids.tolist())
+    assert (len(ids_seen), source.small) == (10_000, 20)
     batches = {name: source.batch(10_000, name) for name in BATCHES}
     for name, (count, new) in {
         "large": (1_000, 500),
@@ -570,8 +570,8 @@ def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None
         "recent": (20, 0),
     }.items():
         ids = set(batches[name].ids.tolist())
-        assert (len(batches[name].ids), len(ids), len(ids - known)) == (count, count, new)
-        known |= ids
+        assert (len(batches[name].ids), len(ids), len(ids - ids_seen)) == (count, count, new)
+        ids_seen |= ids
         truth.upsert(batches[name])
     assert set(batches["recent"].ids.tolist()) <= set(loaded.ids[-200:].tolist())
     last: dict[int, int] = {}
@@ -584,7 +584,7 @@ def test_upserted_keys_are_new_and_old_as_they_are_meant(tmp_path: Path) -> None
 
 
 class Idler(PeerProcess):
-    """Says that it has done everything, and found what it is told to."""
+    """Reports that it did everything, and found what it was told to find."""
 
     def __init__(self, **answer: Any) -> None:
         self.answer = answer
@@ -609,7 +609,7 @@ def test_a_wrong_table_with_a_key_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_memory_of_a_process_that_is_started_counts() -> None:
-    # In a process of its own: beside the gigabytes of a Spark it would not be noticed.
+    # In a separate process: next to the gigabytes of a Spark it would not be noticeable.
     script = """
 import subprocess, sys
 from benchmarks.upsert.memory import watch_memory

@@ -1,4 +1,4 @@
-"""Damaged files: an answer or an error of Alcid's own, whatever the damage, in little memory."""
+"""Damaged files: an answer or an error of Alcid's own for any damage, in little memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.golden_files import Golden, golden_files, golden_id, literal
 LARGEST = 20_000
 ENOUGH = 150  # damages of a file that are tried in every run
 IS_FUZZ = settings.get_current_profile_name() == "fuzz"
-LARGEST_MEASURED = 700  # bytes of the files whose memory is measured, damage by damage
+LARGEST_MEASURED = 700  # size of the files whose memory is measured for each damage
 MEGABYTE = 1 << 20
 SUBJECTS = [
     golden
@@ -58,7 +58,7 @@ def container_of(golden: Golden, data: bytes) -> bytes:
 
 
 def questions_of(golden: Golden) -> list[Predicate]:
-    """Some of every kind, so that all that an index keeps is read."""
+    """Some of every kind, so that everything in an index is read."""
     questions = []
     for name, data_type in types_of(golden).items():
         column = col(name)
@@ -67,10 +67,14 @@ def questions_of(golden: Golden) -> list[Predicate]:
             values = golden.values
         else:
             values = [row[list(types_of(golden)).index(name)] for row in golden.json["rows"][:50]]
-        known = [literal(value, data_type) for value in values if value is not None]
-        if known:
-            middle = known[len(known) // 2]
-            questions += [column.isin([known[0], middle]), column != known[-1], column < middle]
+        literals = [literal(value, data_type) for value in values if value is not None]
+        if literals:
+            middle = literals[len(literals) // 2]
+            questions += [
+                column.isin([literals[0], middle]),
+                column != literals[-1],
+                column < middle,
+            ]
     return questions
 
 
@@ -138,7 +142,7 @@ def enough_of(golden: Golden) -> int:
 
 
 def read_whole(index: FileIndex) -> None:
-    """Ask for all that a payload holds."""
+    """Ask for everything in a payload."""
     column = col("c")
     (entry,) = index.entries
     index.evaluate(column.is_null())
@@ -202,7 +206,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit)
 
 @pytest.mark.parametrize("index_type", HEAVIEST)
 def test_damage_does_not_take_more_memory_than_the_file_allows(index_type: str) -> None:
-    # In a process of its own: tracemalloc does not see what roaring bitmaps take.
+    # In a separate process: tracemalloc does not see the memory of roaring bitmaps.
     command = [sys.executable, "-c", PROCESS, index_type]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert int(found.stdout) < 10 * HEAVIEST[index_type].json["size"] + 16 * MEGABYTE
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(ended.stdout) < 10 * HEAVIEST[index_type].json["size"] + 16 * MEGABYTE

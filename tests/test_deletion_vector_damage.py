@@ -1,4 +1,4 @@
-"""Damaged deletion vectors: what the checksum catches, and what is caught without its help."""
+"""Damaged deletion vectors: what the checksum catches, and what is caught without it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SAMPLES = {
 
 
 def framed(body: bytes) -> bytes:
-    """A body with the length and the checksum that fit it."""
+    """A body with its correct length and checksum."""
     return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
@@ -52,7 +52,7 @@ def damaged(data: bytes) -> Iterator[Damage]:
 
 
 def said(data: bytes) -> list[int]:
-    """The positions that bytes say, read to the letter and without a check."""
+    """The positions in these bytes, read literally and without a check."""
     body = data[4:-4]
     if body[:4] == NARROW:
         return _said_by_bitmap(body, 4)[0]
@@ -103,10 +103,10 @@ def test_every_flip_and_truncation_is_seen(name: str) -> None:
     assert list(DeletionVector.from_bytes(data)) == said(data)
     for damage in damaged(data):
         try:
-            found = DeletionVector.from_bytes(damage.data)
+            vector = DeletionVector.from_bytes(damage.data)
         except FormatError:
             continue
-        pytest.fail(f"{damage.what} was read as {found}")
+        pytest.fail(f"{damage.what} was read as {vector}")
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -129,7 +129,7 @@ def test_the_message_of_a_checksum() -> None:
 
 
 def check_consistent(data: bytes) -> None:
-    """Refused, or read as the very positions that the bytes say."""
+    """Refused, or read as exactly the positions in the bytes."""
     try:
         vector = DeletionVector.from_bytes(data)
     except FormatError:
@@ -183,7 +183,7 @@ def u16(*values: int) -> bytes:
 
 
 def plain(*containers: Container, count: int | None = None, shift: int = 0) -> bytes:
-    """A bitmap without runs, maybe with another count or with offsets that are shifted."""
+    """A bitmap without runs, possibly with another count or with shifted offsets."""
     number = len(containers) if count is None else count
     head = struct.pack("<II", 12346, number)
     head += b"".join(u16(key, cardinality - 1) for key, cardinality, _ in containers)
@@ -349,7 +349,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit)
 
 
 def use(data: bytes) -> None:
-    """Do all that can be done with a vector, if it is one."""
+    """Do everything possible with a vector, if it is one."""
     try:
         vector = DeletionVector.from_bytes(data)
         vector.contains(np.arange(100_000, step=7))
@@ -363,10 +363,10 @@ def use(data: bytes) -> None:
 
 
 def test_hostile_vectors_take_little_memory() -> None:
-    # In a process of its own: tracemalloc does not see what roaring bitmaps take.
+    # In a separate process: tracemalloc does not see the memory of roaring bitmaps.
     command = [sys.executable, "-c", PROCESS]
-    found = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert int(found.stdout) < 16 * MEGABYTE
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert int(ended.stdout) < 16 * MEGABYTE
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -384,31 +384,35 @@ WRITTEN = DeletionVectorFile.write(
 def test_every_flip_and_truncation_of_a_file_is_seen() -> None:
     for damage in chain(flips(WRITTEN.data), truncations(WRITTEN.data)):
         try:
-            found = DeletionVectorFile.from_bytes(damage.data).read_all(WRITTEN.ranges)
+            vectors = DeletionVectorFile.from_bytes(damage.data).read_all(WRITTEN.ranges)
         except FormatError:
             continue
-        pytest.fail(f"{damage.what} was read as {found}")
+        pytest.fail(f"{damage.what} was read as {vectors}")
 
 
 def test_a_scan_sees_every_flip_and_every_truncation_within_a_vector() -> None:
-    starts = [place.offset for place in WRITTEN.ranges]
+    starts = [vector_range.offset for vector_range in WRITTEN.ranges]
     for damage in chain(flips(WRITTEN.data), truncations(WRITTEN.data)):
         try:
-            found = list(DeletionVectorFile.from_bytes(damage.data).scan())
+            vectors = list(DeletionVectorFile.from_bytes(damage.data).scan())
         except FormatError:
             continue
-        assert len(damage.data) in starts, f"{damage.what} was read as {found}"
-        assert len(found) == starts.index(len(damage.data))
+        assert len(damage.data) in starts, f"{damage.what} was read as {vectors}"
+        assert len(vectors) == starts.index(len(damage.data))
 
 
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("wrong_by", [-9, -8, -1, 1, 8])
 @pytest.mark.parametrize("field", ["offset", "length", "cardinality"])
 def test_a_wrong_range_is_seen(number: int, wrong_by: int, field: str) -> None:
-    place = WRITTEN.ranges[number]
-    values = {"offset": place.offset, "length": place.length, "cardinality": place.cardinality or 0}
+    vector_range = WRITTEN.ranges[number]
+    values = {
+        "offset": vector_range.offset,
+        "length": vector_range.length,
+        "cardinality": vector_range.cardinality or 0,
+    }
     values[field] += wrong_by
     file = DeletionVectorFile.from_bytes(WRITTEN.data)
     with pytest.raises(FormatError) as caught:
-        file.read(DeletionVectorRange(place.data_file, **values))
-    assert f"(data file {place.data_file!r})" in str(caught.value)
+        file.read(DeletionVectorRange(vector_range.data_file, **values))
+    assert f"(data file {vector_range.data_file!r})" in str(caught.value)

@@ -47,7 +47,7 @@ class Block:
 
     kind: str
     source: str
-    place: str
+    location: str
 
 
 def blocks_of(page: Path) -> list[Block]:
@@ -55,9 +55,9 @@ def blocks_of(page: Path) -> list[Block]:
     assert text.count("\n```") % 2 == 0, f"{page.name}: a fence is not closed"
     return [
         Block(
-            found[1].strip(), found[2], f"{page.name}:{text.count(chr(10), 0, found.start()) + 2}"
+            match[1].strip(), match[2], f"{page.name}:{text.count(chr(10), 0, match.start()) + 2}"
         )
-        for found in FENCE.finditer(text)
+        for match in FENCE.finditer(text)
     ]
 
 
@@ -65,7 +65,7 @@ def blocks_of(page: Path) -> list[Block]:
 def test_page_runs_as_written(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if page.name in SPARK_PAGES:  # alcid.session() then gives the one that the tests share
+    if page.name in SPARK_PAGES:  # alcid.session() then returns the shared one
         spark = request.getfixturevalue("spark")
         if page.name in ICEBERG_PAGES and not jvm.has_class(spark, RUNTIME_CLASS):
             unavailable("Iceberg's Spark runtime needs mvn and the network")
@@ -88,11 +88,11 @@ def test_page_runs_as_written(
             case "text":
                 pass  # shown only
             case kind:
-                pytest.fail(f"{block.place}: found a block of kind {kind!r}")
+                pytest.fail(f"{block.location}: found a block of kind {kind!r}")
 
 
 def run_doctest(block: Block, namespace: dict[str, Any]) -> None:
-    test = doctest.DocTestParser().get_doctest(block.source, namespace, block.place, None, 0)
+    test = doctest.DocTestParser().get_doctest(block.source, namespace, block.location, None, 0)
     report: list[str] = []
     doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=report.append, clear_globs=False)
     namespace |= test.globs
@@ -102,33 +102,33 @@ def run_doctest(block: Block, namespace: dict[str, Any]) -> None:
 def run_python(block: Block, namespace: dict[str, Any]) -> None:
     """Run a block; `expression  # -> text` shows the `repr` of its value, there or below it."""
     lines = block.source.splitlines()
-    statements = ast.parse(block.source, block.place).body
+    statements = ast.parse(block.source, block.location).body
     checked = 0
     for statement in statements:
         end = statement.end_lineno or 1
         shown = SHOWN.search(lines[end - 1]) or SHOWN.match("".join(lines[end : end + 1]))
         if shown is None:
-            exec(compile(ast.Module([statement], []), block.place, "exec"), namespace)
+            exec(compile(ast.Module([statement], []), block.location, "exec"), namespace)
             continue
         checked += 1
-        assert isinstance(statement, ast.Expr), f"{block.place}: only an expression has a value"
-        value = eval(compile(ast.Expression(statement.value), block.place, "eval"), namespace)
-        assert repr(value) == shown[1].strip(), f"{block.place}: {ast.unparse(statement)}"
+        assert isinstance(statement, ast.Expr), f"{block.location}: only an expression has a value"
+        value = eval(compile(ast.Expression(statement.value), block.location, "eval"), namespace)
+        assert repr(value) == shown[1].strip(), f"{block.location}: {ast.unparse(statement)}"
     shown_lines = sum(1 for line in lines if SHOWN.search(line))
-    assert checked == shown_lines, f"{block.place}: a shown value was not checked"
+    assert checked == shown_lines, f"{block.location}: a shown value was not checked"
 
 
 def run_console(block: Block) -> None:
     """Run each `$ alcid ...`, where the blocks before it wrote their files."""
     for command, expected in commands_of(block):
         program, *arguments = shlex.split(command)
-        assert program == "alcid", f"{block.place}: {command}"
+        assert program == "alcid", f"{block.location}: {command}"
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             main(arguments)
-        found = printed.getvalue()
-        assert doctest.OutputChecker().check_output(expected, found, OPTIONS), (
-            f"{block.place}: $ {command}\nfound:\n{found}\nexpected:\n{expected}"
+        output = printed.getvalue()
+        assert doctest.OutputChecker().check_output(expected, output, OPTIONS), (
+            f"{block.location}: $ {command}\nfound:\n{output}\nexpected:\n{expected}"
         )
 
 
@@ -139,7 +139,7 @@ def commands_of(block: Block) -> Iterator[tuple[str, str]]:
 
 
 def check_bash(block: Block) -> None:
-    """Commands that are too slow to run here: what they name must exist."""
+    """Commands that are too slow to run here: the files that they name must exist."""
     targets = TARGET.findall((ROOT / "Makefile").read_text("utf-8"))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
@@ -148,32 +148,32 @@ def check_bash(block: Block) -> None:
         words = shlex.split(line, comments=True)
         match words:
             case ["make", target, *_]:
-                assert target in targets, f"{block.place}: {line}"
+                assert target in targets, f"{block.location}: {line}"
             case [python, "-m", module, *_] if python.endswith("python"):
                 path = ROOT / module.replace(".", "/")
                 runs = path.with_suffix(".py").exists() or (path / "__main__.py").exists()
-                assert runs, f"{block.place}: {line}"
+                assert runs, f"{block.location}: {line}"
             case ["pip", "install", *packages]:
                 for package in packages:
-                    found = INSTALLED.fullmatch(package)
-                    assert found, f"{block.place}: {line}"
-                    named = set((found[1] or "").split(",")) - {""}
-                    assert named <= set(extras), f"{block.place}: {line}"
+                    match = INSTALLED.fullmatch(package)
+                    assert match, f"{block.location}: {line}"
+                    named = set((match[1] or "").split(",")) - {""}
+                    assert named <= set(extras), f"{block.location}: {line}"
             case ["alcid", command, *_]:
-                assert (COMMANDS / f"{command}.py").exists(), f"{block.place}: {line}"
+                assert (COMMANDS / f"{command}.py").exists(), f"{block.location}: {line}"
             case _:
-                pytest.fail(f"{block.place}: expected make, pip or alcid, found {line!r}")
+                pytest.fail(f"{block.location}: expected make, pip or alcid, found {line!r}")
 
 
 def test_the_iceberg_tables_of_the_readme_are_made_in_a_new_process(tmp_path: Path) -> None:
-    """As somebody who copies them: a session of its own, and a warehouse below the folder."""
+    """As users copy them: a separate session, and a warehouse below the folder."""
     try:
         jar = fetch_jar(RUNTIME)
     except UNAVAILABLE:
         unavailable("Iceberg's Spark runtime needs mvn and the network")
     text = (ROOT / "README.md").read_text("utf-8")
     part = text.partition("## Iceberg tables\n")[2].partition("\n## ")[0]
-    blocks = [found[2] for found in FENCE.finditer(part)]
+    blocks = [match[2] for match in FENCE.finditer(part)]
     assert len(blocks) == 2
     package = f'"spark.jars.packages": "{RUNTIME_PACKAGE}"'
     assert blocks[0].count(package) == 1
@@ -212,9 +212,9 @@ def test_benchmark_runs_and_checks_its_answers(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0, ended.stderr
     figures = json.loads(output.read_text("utf-8"))
-    found = [(result["index"], result["rows"]) for result in figures["results"]]
+    results = [(result["index"], result["rows"]) for result in figures["results"]]
     indexes = ("bitmap", "range-bitmap")
-    assert found == [(index, rows) for rows in (1000, 2000) for index in indexes]
+    assert results == [(index, rows) for rows in (1000, 2000) for index in indexes]
     assert "| range-bitmap | int64, unique, 0..n-1 |" in ended.stdout
 
 
@@ -224,9 +224,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         if "://" in target:
             continue
         path, _, anchor = target.partition("#")
-        found = page.parent / path if path else page
-        assert found.exists(), f"{page.name}: {target}"
-        assert not anchor or anchor in anchors_of(found), f"{page.name}: {target}"
+        file = page.parent / path if path else page
+        assert file.exists(), f"{page.name}: {target}"
+        assert not anchor or anchor in anchors_of(file), f"{page.name}: {target}"
 
 
 def anchors_of(page: Path) -> list[str]:
@@ -236,14 +236,14 @@ def anchors_of(page: Path) -> list[str]:
 
 def test_every_page_has_a_name_of_its_own_and_a_place_in_the_site() -> None:
     names = [page.name for page in PAGES]
-    assert sorted(set(names)) == sorted(names)  # tests are told apart by them
+    assert sorted(set(names)) == sorted(names)  # the names of tests depend on them
     site = tomllib.loads((ROOT / "zensical.toml").read_text("utf-8"))["project"]
-    assert sorted(places_in(site["nav"])) == [
+    assert sorted(pages_in(site["nav"])) == [
         str(page.relative_to(ROOT / "docs")) for page in sorted(PAGES[1:], key=str)
     ]
 
 
-def places_in(entries: list[dict[str, Any]]) -> Iterator[str]:
+def pages_in(entries: list[dict[str, Any]]) -> Iterator[str]:
     for entry in entries:
-        for place in entry.values():
-            yield from [place] if isinstance(place, str) else places_in(place)
+        for page in entry.values():
+            yield from [page] if isinstance(page, str) else pages_in(page)

@@ -200,9 +200,7 @@ def test_a_column_that_the_schema_does_not_have_is_an_error(index: FileIndex) ->
     ],
     ids=["text", "none", "list"],
 )
-def test_types_that_are_none_are_refused_when_given(
-    index: FileIndex, types: Any, message: str
-) -> None:
+def test_unknown_types_are_refused_if_given(index: FileIndex, types: Any, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         FileIndex.from_bytes(index.to_bytes(), types)
 
@@ -293,7 +291,7 @@ def test_a_literal_without_meaning_names_column_and_types(index: FileIndex) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("options", "error", "message"),
     [
         ({"file-index.bitmap.version": "1"}, OptionError, "file-index.bitmap.<column>.version"),
         ({"file-index.bitmap.columns": "nope"}, ColumnError, "column nope: not in the table"),
@@ -302,10 +300,10 @@ def test_a_literal_without_meaning_names_column_and_types(index: FileIndex) -> N
     ],
 )
 def test_what_cannot_be_built_is_refused(
-    given: dict[str, str], error: type[Exception], message: str
+    options: dict[str, str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        FileIndex.build(TABLE, given)
+        FileIndex.build(TABLE, options)
 
 
 @pytest.mark.parametrize(

@@ -57,11 +57,11 @@ def payload_type(golden: Golden) -> DataType:
 
 
 def build(index_type: str, data_type: DataType, values: Sequence[Json], options: Json) -> bytes:
-    """Our payload, with Paimon's default of `items` where none is given."""
-    given = {f"file-index.{index_type}.c.{key}": value for key, value in options.items()}
+    """Our payload, with Paimon's default of `items` if none is given."""
+    settings = {f"file-index.{index_type}.c.{key}": value for key, value in options.items()}
     if index_type == "bloom-filter":
-        given.setdefault("file-index.bloom-filter.c.items", PAIMON_ITEMS)
-    (spec,) = parse_options({f"file-index.{index_type}.columns": "c", **given})
+        settings.setdefault("file-index.bloom-filter.c.items", PAIMON_ITEMS)
+    (spec,) = parse_options({f"file-index.{index_type}.columns": "c", **settings})
     column = read_column(arrow_array(values, data_type), data_type)
     return BUILDERS[index_type](column, **asdict(spec.options))
 
@@ -118,7 +118,7 @@ def is_loose(data_type: DataType) -> bool:
 
 
 def check(selection: Selection, truth: BitMap, question: Json, *, exact: bool, loose: bool) -> None:
-    """Hold an answer against brute force and, where it is one to give, the writer's own answer."""
+    """Compare an answer with brute force and, if it is usable, with the writer's own answer."""
     rows, result = selection.rows, question["result"]
     if rows is not None:
         assert truth <= rows
@@ -181,7 +181,7 @@ def check_top_n(
     if question["result"] == "REMAIN":
         assert rows == among
         return
-    if data_type.root == "CHAR":  # which Spark orders padded, and the index does not
+    if data_type.root == "CHAR":  # which Spark orders padded, but the index does not
         assert rows == among
         return
     theirs = rows_of(question["result"]["ranges"]) if question["result"] != "SKIP" else BitMap()
@@ -240,9 +240,9 @@ def test_a_container_has_the_head_of_its_writer(golden: Golden) -> None:
     container = Container.open(BytesSource(golden.data, golden_id(golden)))
     assert container.head_length == head["head_length"]
     assert container.redundant == head["redundant_length"]
-    found = [(e.column, e.index_type, e.start, e.length) for e in container.entries]
+    entries = [(e.column, e.index_type, e.start, e.length) for e in container.entries]
     listed = ("column", "index_type", "start", "length")
-    assert found == [tuple(entry[key] for key in listed) for entry in head["entries"]]
+    assert entries == [tuple(entry[key] for key in listed) for entry in head["entries"]]
 
 
 @pytest.mark.parametrize("golden", golden_files("container_raw"), ids=golden_id)
@@ -308,8 +308,8 @@ def test_a_container_answers_as_its_reader(golden: Golden) -> None:
         leaves = parts_of(question["predicate"])
         literals = [value for leaf in leaves for value in leaf["literals"]]
         unknown = any(isinstance(node, Unknown) for node in asking.walk())
-        known = {leaf["column"] for leaf in leaves} <= values.keys()
-        if unknown or not known:
+        is_known = {leaf["column"] for leaf in leaves} <= values.keys()
+        if unknown or not is_known:
             assert index.evaluate(asking).rows is None
             continue
         truth = BitMap(matching_rows(values, asked_types, asking))
@@ -371,7 +371,7 @@ def test_vectors(golden: Golden) -> None:
 
 @pytest.mark.parametrize("golden", golden_files("errors"), ids=golden_id)
 def test_what_the_writer_refuses(golden: Golden) -> None:
-    """Types are refused alike; what fails in Java for a single value does not fail here."""
+    """Types are refused alike; but what fails in Java for a single value does not fail here."""
     index_type = next(
         name
         for prefix, name in (

@@ -35,14 +35,14 @@ def damages(golden: Golden) -> list[Damage]:
 
 
 @pytest.mark.parametrize("golden", golden_files("deletion_vector"), ids=golden_id)
-def test_no_damage_to_a_vector_goes_unseen(golden: Golden) -> None:
+def test_no_damage_to_a_vector_goes_unnoticed(golden: Golden) -> None:
     for damage in damages(golden):
         with pytest.raises(FormatError):
             DeletionVector.from_bytes(damage.data)
 
 
 @pytest.mark.parametrize("golden", golden_files("deletion_vector_file"), ids=golden_id)
-def test_no_damage_to_a_vector_file_goes_unseen(golden: Golden) -> None:
+def test_no_damage_to_a_vector_file_goes_unnoticed(golden: Golden) -> None:
     ranges = ranges_of(golden)
     for damage in damages(golden):
         with pytest.raises(FormatError), DeletionVectorFile.from_bytes(damage.data) as file:

@@ -45,14 +45,14 @@ def value(text: str, data_type: DataType) -> Any:
 def stories(readme: Path, table: PaimonTable) -> dict[int, set[tuple[Any, ...]]]:
     """The rows at each snapshot that the README names; 0: at the end, as a batch read sees it."""
     schema = table.snapshot.schema
-    types = [one.data_type for one in schema.fields]
+    types = [field.data_type for field in schema.fields]
     key = [schema.names.index(name) for name in schema.primary_keys]
     live: dict[Any, tuple[Any, ...]] = {}
     seen: dict[int, set[tuple[Any, ...]]] = {0: set()}
     for line in readme.read_text().splitlines():
         if message := _MESSAGE.match(line.strip()):
             row = values(message[2], types)
-            name = tuple(row[place] for place in key) if key else (len(live),)
+            name = tuple(row[number] for number in key) if key else (len(live),)
             live.pop(name, None)
             if message[1].lower() in ("add", "update_after"):
                 live[name] = row
@@ -65,12 +65,12 @@ def stories(readme: Path, table: PaimonTable) -> dict[int, set[tuple[Any, ...]]]
     return seen
 
 
-def rows(found: pa.Table) -> list[tuple[Any, ...]]:
+def rows(table: pa.Table) -> list[tuple[Any, ...]]:
     columns = [
         column.cast(pa.int64()).to_pylist()
         if pa.types.is_timestamp(column.type)
         else column.to_pylist()
-        for column in found.columns
+        for column in table.columns
     ]
     return list(zip(*columns, strict=True))
 
@@ -82,9 +82,9 @@ def test_a_table_is_read_as_its_messages_say(readme: Path) -> None:
         warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
         for number, expected in stories(readme, table).items():
             past = alcid.paimon(readme.parent, snapshot_id=number or None)
-            found = rows(past.scan().to_arrow())
-            assert len(found) == len(set(found)) == len(expected)
-            assert set(found) == expected
+            table_rows = rows(past.scan().to_arrow())
+            assert len(table_rows) == len(set(table_rows)) == len(expected)
+            assert set(table_rows) == expected
 
 
 @pytest.mark.parametrize("readme", READMES, ids=[path.parent.name for path in READMES])
@@ -93,7 +93,11 @@ def test_indexes_change_no_answer(readme: Path) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
         for column in table.schema.names[:3]:
-            for found in set(table.scan(columns=[column]).to_arrow().column(0).to_pylist()):
-                where = alcid.col(column).is_null() if found is None else alcid.col(column) == found
+            for row_value in set(table.scan(columns=[column]).to_arrow().column(0).to_pylist()):
+                where = (
+                    alcid.col(column).is_null()
+                    if row_value is None
+                    else alcid.col(column) == row_value
+                )
                 answers = [table.scan(where, use_indexes=use).to_arrow() for use in (True, False)]
                 assert rows(answers[0]) == rows(answers[1])

@@ -23,7 +23,7 @@ PUFFINS = golden_files("puffin")
 def test_a_puffin_file_says_what_its_writer_said(golden: Golden) -> None:
     with puffin.open(io.BytesIO(golden.data), footer_size=golden.json["footer_size"]) as reader:
         assert list(reader.properties.items()) == list(golden.json["properties"].items())
-        found = [facts_of(blob) for blob in reader.blobs]
+        blobs = [facts_of(blob) for blob in reader.blobs]
         for blob, facts in zip(reader.blobs, golden.json["blobs"], strict=True):
             content = reader.read(blob)
             assert len(content) == facts["payload_size"]
@@ -34,7 +34,7 @@ def test_a_puffin_file_says_what_its_writer_said(golden: Golden) -> None:
             elif blob.type == puffin.THETA_SKETCH:
                 sketch = reader.read_theta_sketch(blob)
                 assert str(sketch.ndv) == blob.properties["ndv"]
-    assert found == [{name: facts[name] for name in found[0]} for facts in golden.json["blobs"]]
+    assert blobs == [{name: facts[name] for name in blobs[0]} for facts in golden.json["blobs"]]
 
 
 def facts_of(blob: puffin.Blob) -> dict[str, object]:
@@ -51,7 +51,7 @@ def facts_of(blob: puffin.Blob) -> dict[str, object]:
 
 
 def write_again(reader: puffin.PuffinReader, file: Path | BinaryIO) -> None:
-    """Write all that a reader tells of a file."""
+    """Write everything that a reader returns for a file."""
     with puffin.create(file, properties=reader.properties) as writer:
         for blob in reader.blobs:
             writer.add(

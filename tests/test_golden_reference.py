@@ -78,8 +78,8 @@ def names(pattern: str) -> list[str]:
 
 
 def table_index() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((FOLDER / "table-index.json").read_text("utf-8"))
-    return found
+    reference: dict[str, Any] = json.loads((FOLDER / "table-index.json").read_text("utf-8"))
+    return reference
 
 
 def test_binary_rows_and_their_hashes() -> None:
@@ -145,10 +145,10 @@ def test_a_64_bit_bitmap_within_a_vector(name: str) -> None:
 def test_a_vector_file_of_paimon(name: str) -> None:
     data = (FOLDER / name).read_bytes()
     with DeletionVectorFile.from_bytes(data) as file:
-        found = list(file.scan())
-    assert [list(vector) for _, vector in found] == [[2, 3], [1]]
-    assert [item.length for item, _ in found] == ([24, 22] if name.endswith("32") else [44, 42])
-    written = DeletionVectorFile.write({"a": found[0][1], "b": found[1][1]})
+        scanned = list(file.scan())
+    assert [list(vector) for _, vector in scanned] == [[2, 3], [1]]
+    assert [item.length for item, _ in scanned] == ([24, 22] if name.endswith("32") else [44, 42])
+    written = DeletionVectorFile.write({"a": scanned[0][1], "b": scanned[1][1]})
     assert written.data == data
 
 
@@ -275,8 +275,8 @@ def sketch_of_tasks(tasks: list[pa.Array]) -> ThetaSketch:
 def test_a_sketch_has_the_bytes_that_iceberg_stores(name: str) -> None:
     data = (FOLDER / name).read_bytes()
     assert ThetaSketch.from_bytes(data).to_bytes() == data
-    if found := re.search(r"ice_p(\d+)_n(\d+)", name):
-        parts, count = map(int, found.groups())
+    if match := re.search(r"ice_p(\d+)_n(\d+)", name):
+        parts, count = map(int, match.groups())
         bounds = [task * count // parts for task in range(parts + 1)]
         tasks = [pa.array(np.arange(*pair)) for pair in itertools.pairwise(bounds)]
     else:

@@ -1,4 +1,4 @@
-"""Every golden file of the table indexes: read as its writer meant it, written with its bytes."""
+"""Every golden file of the table indexes: read as its writer meant it, and written unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FILES = {golden_id(golden): golden for golden in golden_files("deletion_vector_f
 
 
 def is_exact(facts: Json) -> bool:
-    """Whether there is one way to write it; not where a container kept the kind it began as."""
+    """Whether it can be written in one way only; not if a container kept its original kind."""
     return bool(facts.get("exact", True))
 
 

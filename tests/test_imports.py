@@ -11,7 +11,7 @@ import pytest
 import alcid
 
 # Asks who is looked for, not who is loaded: an import that is tried and fails counts too, so that
-# the verdict is the same where a package is not installed.
+# the result is the same where a package is not installed.
 PROBE = """
 import sys
 

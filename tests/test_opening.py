@@ -1,4 +1,4 @@
-"""`alcid.table` opens what a text names; what opens one kind has tests with its tables."""
+"""`alcid.table` opens what a text names; the functions for single kinds are tested elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = pa.schema([("id", pa.int64())])
 ROWS = pa.table({"id": [1, 2, 3]}, SCHEMA)
 
 
-def test_kind_is_told_by_the_folder(tmp_path: Path) -> None:
+def test_the_folder_determines_the_kind(tmp_path: Path) -> None:
     made = alcid.create_table(tmp_path / "paimon", SCHEMA)
     made.append(ROWS)
     (tmp_path / "schema").mkdir()  # a name that a folder of Parquet files may have, too
@@ -48,11 +48,11 @@ def test_options_go_to_the_table(tmp_path: Path) -> None:
     assert (len(indexed.indexes()), alcid.table(tmp_path / "p").indexes()) == (1, [])
 
 
-@pytest.mark.parametrize("given", [{"snapshot_id": 1}, {"ref": "a"}])
-def test_folder_of_parquet_files_has_no_past(tmp_path: Path, given: dict[str, str | int]) -> None:
+@pytest.mark.parametrize("past", [{"snapshot_id": 1}, {"ref": "a"}])
+def test_folder_of_parquet_files_has_no_past(tmp_path: Path, past: dict[str, str | int]) -> None:
     pq.write_table(ROWS, tmp_path / "a.parquet")
     with pytest.raises(OptionError, match="a folder of Parquet files, which has neither snapshots"):
-        alcid.table(tmp_path, **given)  # type: ignore[arg-type]
+        alcid.table(tmp_path, **past)  # type: ignore[arg-type]
 
 
 def test_only_paimon_tables_have_what_is_not_compacted(tmp_path: Path) -> None:
@@ -64,18 +64,18 @@ def test_only_paimon_tables_have_what_is_not_compacted(tmp_path: Path) -> None:
 def test_file_is_refused_with_its_folder(tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "a.parquet")
     for opened in (alcid.table, alcid.parquet):
-        with pytest.raises(UnsupportedError) as found:
+        with pytest.raises(UnsupportedError) as raised:
             opened(tmp_path / "a.parquet")
-        assert str(found.value) == f"{tmp_path}/a.parquet: a file; a table is a folder: {tmp_path}"
+        assert str(raised.value) == f"{tmp_path}/a.parquet: a file; a table is a folder: {tmp_path}"
 
 
 def test_folder_of_paimon_tables_names_them(tmp_path: Path) -> None:
     for name in ("orders", "users"):
         alcid.create_table(tmp_path / "shop.db" / name, ROWS.schema)
-    with pytest.raises(UnsupportedError) as found:
+    with pytest.raises(UnsupportedError) as raised:
         alcid.table(tmp_path)
     problem = "a folder of Paimon tables, open one of them: shop.db/orders, shop.db/users"
-    assert str(found.value) == f"{tmp_path}: {problem}"
+    assert str(raised.value) == f"{tmp_path}: {problem}"
 
 
 def test_index_path_is_for_folders_of_parquet_files(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_missing_folder_names_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("lake.shop.orders", True),
         ("lake.`odd db`.`a.b`", True),
@@ -112,8 +112,8 @@ def test_missing_folder_names_the_nearest(tmp_path: Path) -> None:
         ("..", False),
     ],
 )
-def test_names_are_told_from_paths(text: str, found: bool) -> None:
-    assert is_name(text) is found
+def test_names_are_distinguished_from_paths(text: str, expected: bool) -> None:
+    assert is_name(text) is expected
 
 
 def test_folder_that_looks_like_a_name_is_a_folder(

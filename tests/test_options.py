@@ -1,4 +1,4 @@
-"""`file-index.*` options: what they ask for, and every way to get them wrong."""
+"""`file-index.*` options: what they request, and every way to get them wrong."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_memory_sizes(size: str | int, expected: int) -> None:
         *(f"{2**63}", f"{2**53}kb", "9" * 30, -2, 1.0, True, None),
     ],
 )
-def test_what_is_no_memory_size(size: Any) -> None:
+def test_not_a_memory_size(size: Any) -> None:
     with pytest.raises(OptionError) as error:
         memory_size(size)
     expected = f"a whole number of bytes from 0 to {2**63 - 1}, as 500, 16kb or 1 mb"
@@ -360,7 +360,7 @@ def test_map_keys_are_split_at_the_first_bracket(
 
 
 @pytest.mark.parametrize(
-    ("column", "found", "data_type"),
+    ("column", "spelt", "data_type"),
     [
         ("Id", "Id", "INT"),
         ("iD", "Id", "INT"),
@@ -369,9 +369,9 @@ def test_map_keys_are_split_at_the_first_bracket(
     ],
 )
 def test_columns_are_found_and_spelt_as_the_table_does(
-    column: str, found: str, data_type: str
+    column: str, spelt: str, data_type: str
 ) -> None:
-    assert bitmap(column).resolve(COLUMNS) == (bitmap(found), DataType.parse(data_type))
+    assert bitmap(column).resolve(COLUMNS) == (bitmap(spelt), DataType.parse(data_type))
 
 
 def test_case_counts_where_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +459,7 @@ def test_names_are_folded_once_however_many_indexes_a_wide_table_gets(
     """200 bitmap columns of 2,000 took 800,600 foldings, one for each pair and name."""
     columns = [f"column_{number}" for number in range(2000)]
     table = pa.table(dict.fromkeys(columns, pa.array([1, 2])))
-    wanted = {"file-index.bitmap.columns": ",".join(name.upper() for name in columns[::10])}
+    options = {"file-index.bitmap.columns": ",".join(name.upper() for name in columns[::10])}
     calls, fold = [0], options_module._fold
 
     def counted(column: str, is_case_sensitive: bool) -> str:
@@ -467,7 +467,7 @@ def test_names_are_folded_once_however_many_indexes_a_wide_table_gets(
         return fold(column, is_case_sensitive)
 
     monkeypatch.setattr(options_module, "_fold", counted)
-    index = FileIndex.build(table, wanted)
+    index = FileIndex.build(table, options)
     assert [entry.column for entry in index.entries] == sorted(columns[::10])
     assert calls[0] < 4000
     before = calls[0]

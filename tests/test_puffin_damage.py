@@ -1,4 +1,4 @@
-"""Damaged Puffin files: refused with a reason, or read as they are; never more than they hold."""
+"""Damaged Puffin files: refused with a reason, or read correctly; never more than they hold."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_file_that_lost_its_beginning_is_refused(data: bytes) -> None:
 
 
 def as_stored(data: bytes, blob: puffin.Blob) -> Any:
-    """What a blob is, by other means than the reader's."""
+    """What a blob is, determined without the reader."""
     stored = data[blob.offset : blob.offset + blob.length]
     if is_vector(blob):
         return DeletionVector.from_bytes(stored)
@@ -96,27 +96,27 @@ def test_a_changed_byte_is_refused_or_read_as_it_is(name: str) -> None:
     blobs_end = len(data) - puffin.open(io.BytesIO(data)).footer_size
     blobs, payload = range(4, blobs_end), range(blobs_end + 4, len(data) - 12)
     for damage in flips(data):
-        position, found = int(damage.what.split()[1]), None
+        position, read = int(damage.what.split()[1]), None
         try:
-            found = read_all(damage.data)
+            read = read_all(damage.data)
         except AlcidError:
             pass
         except Exception as error:
             error.add_note(damage.what)
             raise
-        if found is not None:
-            assert position in blobs or position in payload, damage.what  # never in what is fixed
-            assert found == [(b, as_stored(damage.data, b)) for b, _ in found], damage.what
+        if read is not None:
+            assert position in blobs or position in payload, damage.what  # never in fixed parts
+            assert read == [(b, as_stored(damage.data, b)) for b, _ in read], damage.what
         if position in blobs and name in {"plain", "lz4-footer"}:
-            assert found is not None, damage.what  # nothing there that could be checked
-            assert [blob for blob, _ in found] == [blob for blob, _ in whole]
+            assert read is not None, damage.what  # nothing there could be checked
+            assert [blob for blob, _ in read] == [blob for blob, _ in whole]
         elif position in blobs or name == "lz4-footer":
-            assert found in (None, whole), damage.what  # a checksum covers it
+            assert read in (None, whole), damage.what  # a checksum covers it
 
 
 @pytest.mark.parametrize("name", ["plain", "zstd", "vectors"])
 def test_json_that_stays_valid_is_read_as_it_says(name: str) -> None:
-    """A changed letter of a type or digit of an id is not damage that anyone could see."""
+    """A changed letter in a type, or digit in an id, is damage that nobody could notice."""
     data = SAMPLES[name]
     for damage in flips(data):
         try:
@@ -153,7 +153,7 @@ BLOB: dict[str, Any] = {
 NONE: dict[str, Any] = {"blobs": []}
 
 
-def one(**changed: Any) -> dict[str, Any]:
+def blob_facts(**changed: Any) -> dict[str, Any]:
     """A footer of one blob, its members changed; the value `...` leaves one out."""
     members = BLOB | {name.replace("_", "-"): value for name, value in changed.items()}
     return {"blobs": [{name: value for name, value in members.items() if value is not ...}]}
@@ -234,41 +234,62 @@ FOOTERS: list[tuple[bytes, str]] = [
     (file_of({"blobs": [BLOB, 5]}), "blob 1: not an object at offset 18: found 5"),
     (file_of({"blobs": [BLOB, None]}), "blob 1: not an object at offset 18: found None"),
     *(
-        (file_of(one(**{name.replace("-", "_"): ...})), f"blob 0: missing '{name}' at offset 18")
+        (
+            file_of(blob_facts(**{name.replace("-", "_"): ...})),
+            f"blob 0: missing '{name}' at offset 18",
+        )
         for name in BLOB
     ),
     *(
         (
-            file_of(one(**{name: value})),
+            file_of(blob_facts(**{name: value})),
             f"blob 0: bad '{name.replace('_', '-')}' at offset 18: found",
         )
         for name in ("snapshot_id", "sequence_number", "offset", "length")
         for value in NOT_LONGS
     ),
-    (file_of(one(offset=0)), "blob 0: range outside of the blobs at offset 18: found 10 bytes"),
-    (file_of(one(offset=2**63)), f"found 9223372036854775808, expected {LONG}"),
-    (file_of(one(offset=True)), f"blob 0: bad 'offset' at offset 18: found True, expected {LONG}"),
-    (file_of(text_of(one(), b'"length":10', b'"length":1e1')), f"found 10.0, expected {LONG}"),
-    (file_of(text_of(one(), b'"length":10', b'"length":' + DIGITS)), "footer: not JSON (Exceeds"),
-    (file_of(text_of(one(), b'"length":10', b'"length":' + b"9" * 4000)), "bad 'length'"),
+    (
+        file_of(blob_facts(offset=0)),
+        "blob 0: range outside of the blobs at offset 18: found 10 bytes",
+    ),
+    (file_of(blob_facts(offset=2**63)), f"found 9223372036854775808, expected {LONG}"),
+    (
+        file_of(blob_facts(offset=True)),
+        f"blob 0: bad 'offset' at offset 18: found True, expected {LONG}",
+    ),
+    (
+        file_of(text_of(blob_facts(), b'"length":10', b'"length":1e1')),
+        f"found 10.0, expected {LONG}",
+    ),
+    (
+        file_of(text_of(blob_facts(), b'"length":10', b'"length":' + DIGITS)),
+        "footer: not JSON (Exceeds",
+    ),
+    (file_of(text_of(blob_facts(), b'"length":10', b'"length":' + b"9" * 4000)), "bad 'length'"),
     *(
-        (file_of(one(fields=value)), "blob 0: bad 'fields' at offset 18: found")
+        (file_of(blob_facts(fields=value)), "blob 0: bad 'fields' at offset 18: found")
         for value in NOT_FIELDS
     ),
-    (file_of(one(fields=[7, 2**31])), "found 2147483648, expected an integer of 32 bits"),
+    (file_of(blob_facts(fields=[7, 2**31])), "found 2147483648, expected an integer of 32 bits"),
     *(
-        (file_of(one(type=value)), "blob 0: bad 'type' at offset 18: found")
+        (file_of(blob_facts(type=value)), "blob 0: bad 'type' at offset 18: found")
         for value in (None, 1, True, ["t"], "\ud800")
     ),
     *(
-        (file_of(one(compression_codec=value)), "blob 0: unknown 'compression-codec' at offset 18")
+        (
+            file_of(blob_facts(compression_codec=value)),
+            "blob 0: unknown 'compression-codec' at offset 18",
+        )
         for value in NOT_CODECS
     ),
-    (file_of(one(properties=None)), "blob 0: bad 'properties' at offset 18: found None"),
-    (file_of(one(properties={"ndv": 5})), "blob 0: bad 'properties.ndv' at offset 18: found 5"),
+    (file_of(blob_facts(properties=None)), "blob 0: bad 'properties' at offset 18: found None"),
+    (
+        file_of(blob_facts(properties={"ndv": 5})),
+        "blob 0: bad 'properties.ndv' at offset 18: found 5",
+    ),
     *(
         (
-            file_of(one(offset=offset, length=length)),
+            file_of(blob_facts(offset=offset, length=length)),
             f"blobs at offset 18: found {length} bytes from {offset}, expected within 4 to 14",
         )
         for offset, length in [
@@ -293,8 +314,16 @@ def test_a_bad_footer_is_refused_when_the_file_is_opened(data: bytes, message: s
 
 
 def test_the_limits_of_a_good_footer_are_read() -> None:
-    extremes = one(fields=[2**31 - 1, -(2**31)], snapshot_id=2**63 - 1, sequence_number=-(2**63))
-    for footer in (one(), extremes, one(offset=14, length=0), one(offset=4, length=0), NONE):
+    extremes = blob_facts(
+        fields=[2**31 - 1, -(2**31)], snapshot_id=2**63 - 1, sequence_number=-(2**63)
+    )
+    for footer in (
+        blob_facts(),
+        extremes,
+        blob_facts(offset=14, length=0),
+        blob_facts(offset=4, length=0),
+        NONE,
+    ):
         assert len(puffin.open(io.BytesIO(file_of(footer))).blobs) == len(footer["blobs"])
     assert puffin.open(io.BytesIO(file_of(b' {"blobs" : [ ] }\n'))).blobs == ()
 
@@ -364,14 +393,16 @@ for path in sys.argv[2:]:
         assert os.waitpid(child, 0)[1] == 0
         continue
     before, start = peak(), time.perf_counter()
-    found = attempt(path)
-    print(json.dumps([found, time.perf_counter() - start, peak() - before]), flush=True)
+    outcome = attempt(path)
+    print(json.dumps([outcome, time.perf_counter() - start, peak() - before]), flush=True)
     os._exit(0)
 """
 
 
 def as_blob(codec: str) -> Callable[[bytes], bytes]:
-    return lambda frame: file_of(one(length=len(frame), compression_codec=codec), blobs=frame)
+    return lambda frame: file_of(
+        blob_facts(length=len(frame), compression_codec=codec), blobs=frame
+    )
 
 
 def as_footer(frame: bytes) -> bytes:
@@ -400,14 +431,14 @@ def test_a_frame_that_holds_too_much_costs_neither_time_nor_memory(
     command = [sys.executable, "-c", PROCESS, *map(str, (harmless, *paths))]
     ended = subprocess.run(command, check=True, capture_output=True, text=True)
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
-    for what, (found, seconds, memory) in zip(frames, lines, strict=True):
-        assert isinstance(found, str), what
-        assert f"{codec} frame" in found, what
+    for what, (outcome, seconds, memory) in zip(frames, lines, strict=True):
+        assert isinstance(outcome, str), what
+        assert f"{codec} frame" in outcome, what
         assert seconds < 1, (what, seconds)
         assert memory < 16 * MEGABYTE, (what, memory)
-    for what, (found, *_) in zip(frames, lines, strict=True):
+    for what, (outcome, *_) in zip(frames, lines, strict=True):
         too_large = what.startswith(("states 1 TB", "states all", "states 100 MiB"))
-        assert ("are allowed" in found) is too_large, (what, found)
+        assert ("are allowed" in outcome) is too_large, (what, outcome)
 
 
 def test_frames_made_here_are_read_when_they_are_honest() -> None:

@@ -1,4 +1,4 @@
-"""The page of all public names is the one that their docstrings make."""
+"""The page of all public names is up to date with their docstrings."""
 
 from __future__ import annotations
 

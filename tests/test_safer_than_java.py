@@ -1,4 +1,4 @@
-"""What Paimon's Java gets wrong or fails at, and this does not."""
+"""What Paimon's Java gets wrong or fails at, and Alcid does not."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from alcid import FileIndex, col
 NANOS = np.array([1_000_001, 1_000_002, 5_000_000], np.int64)  # two in the same microsecond
 
 
-def index_of(array: pa.Array, index_type: str, **given: str) -> FileIndex:
+def index_of(array: pa.Array, index_type: str, **options: str) -> FileIndex:
     table = pa.table({"a": array})
-    keys = {f"file-index.{index_type}.a.{key.replace('_', '-')}": v for key, v in given.items()}
+    keys = {f"file-index.{index_type}.a.{key.replace('_', '-')}": v for key, v in options.items()}
     return FileIndex.build(table, {f"file-index.{index_type}.columns": "a", **keys})
 
 
 def rows(index: FileIndex, predicate: object) -> list[int] | None:
-    found = index.evaluate(predicate).rows  # type: ignore[arg-type]
-    return None if found is None else list(found)
+    matching = index.evaluate(predicate).rows  # type: ignore[arg-type]
+    return None if matching is None else list(matching)
 
 
 @pytest.mark.parametrize("index_type", ["bitmap", "bsi"])

@@ -1,4 +1,4 @@
-"""Damages of single fields, made by hand, which must be seen and named."""
+"""Damage in single fields, made by hand, which must be noticed and named."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def payload_of(index_type: str, values: list[Any] = NUMBERS, **options: str | in
     """The payload of one index of an INT column, or a STRING column if the values are text."""
     is_text = any(isinstance(value, str) for value in values)
     table = pa.table({"c": pa.array(values, pa.string() if is_text else pa.int32())})
-    given = {f"file-index.{index_type}.c.{k.replace('_', '-')}": v for k, v in options.items()}
-    index = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **given})
+    settings = {f"file-index.{index_type}.c.{k.replace('_', '-')}": v for k, v in options.items()}
+    index = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **settings})
     (entry,) = index.entries
     return index.to_bytes()[entry.start :]
 

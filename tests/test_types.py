@@ -1,4 +1,4 @@
-"""Types as text, as Arrow, as Spark; which index takes them; and the page that says all this."""
+"""Types as text, as Arrow, as Spark; the indexes that take them; and the page on all this."""
 
 from __future__ import annotations
 
@@ -660,7 +660,7 @@ def sized(root: str, *lengths: int) -> list[DataType]:
 
 
 SPANS = ((0, 0), (1, 3), (4, 6), (7, 9))
-# The rows of the first table: types that differ in their parameters only.
+# The rows of the first table: types that only differ in their parameters.
 MAIN = [
     *([DataType(root)] for root in ("BOOLEAN", *NUMBERS)),
     precise("DECIMAL", 1, 18),
@@ -732,8 +732,8 @@ def page_tables() -> list[str]:
 
 
 def test_the_page_has_the_tables_of_the_code() -> None:
-    found = re.findall(r"(?:^\|.*\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    assert [text.strip() for text in found] == page_tables()
+    tables = re.findall(r"(?:^\|.*\n)+", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [text.strip() for text in tables] == page_tables()
 
 
 def test_the_page_leaves_out_no_type() -> None:

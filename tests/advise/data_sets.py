@@ -1,4 +1,4 @@
-"""Five folders of Parquet files, each with its own trouble, and queries on them."""
+"""Five folders of Parquet files, each with a difficulty of its own, and queries on them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ FILES = 32
 
 
 def unequal(files: int = FILES, seed: int = 1) -> list[int]:
-    """Rows of files, the largest nearly four times as large as the smallest."""
+    """The rows of each file; the largest file has nearly four times as many as the smallest."""
     rng = np.random.default_rng(seed)
     return [int(count) for count in rng.integers(8_000, 30_000, files)]
 
 
 def unique_ids(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.Table]:
-    """Every id once, anywhere."""
+    """Every id occurs once, in any file."""
     ids = rng.permutation(sum(counts)) * 7
     for some in np.split(ids, np.cumsum(counts)[:-1]):
         yield pa.table({"id": some, "payload": rng.random(len(some))})
 
 
 def clustered_times(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.Table]:
-    """Events as they came in; each has a session that goes on for a while."""
+    """Events in the order of their arrival; each session lasts for a while."""
     begin = 1_700_000_000_000_000
     for count in counts:
         steps = begin + np.cumsum(rng.integers(1, 2_000_000, count))
@@ -43,14 +43,14 @@ def clustered_times(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.
 
 
 def zipf_categories(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.Table]:
-    """A few values that are everywhere, and many that are rare."""
+    """A few values that occur everywhere, and many rare ones."""
     for count in counts:
         categories = np.minimum(rng.zipf(1.4, count), 50_000)
         yield pa.table({"category": pa.array(categories, pa.int32()), "payload": rng.random(count)})
 
 
 def spread_flags(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.Table]:
-    """Few values, in every page."""
+    """Few values; each page has all of them."""
     for count in counts:
         yield pa.table(
             {
@@ -62,7 +62,7 @@ def spread_flags(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.Tab
 
 
 def texts_and_doubles(rng: np.random.Generator, counts: list[int]) -> Iterator[pa.Table]:
-    """Addresses, of which every fifth is null, and numbers with NaN among them."""
+    """Addresses, every fifth of them null, and numbers with NaN among them."""
     for count in counts:
         pages = rng.integers(0, 40_000, count)
         urls = [
@@ -76,12 +76,12 @@ def texts_and_doubles(rng: np.random.Generator, counts: list[int]) -> Iterator[p
 
 @dataclass(frozen=True)
 class DataSet:
-    """A made folder."""
+    """The folder and its queries."""
 
     make: Callable[[np.random.Generator, list[int]], Iterator[pa.Table]]
     queries: tuple[Any, ...]
     index: dict[str, str]
-    """What pays, by column; empty for none."""
+    """The index that pays for each column; empty for none."""
 
     def write(self, folder: Path) -> Path:
         rng = np.random.default_rng(7)

@@ -26,7 +26,7 @@ FILES = 6
 
 
 def rows_of(number: int) -> pa.Table:
-    """Of each kind of column one."""
+    """One column of each kind."""
     rng = np.random.default_rng(number)
     keys = rng.integers(0, 1000, ROWS)
     return pa.table(
@@ -67,11 +67,11 @@ def typical(folder: Path) -> Advice:
 
 
 def column(advice: Advice, name: str) -> ColumnAdvice:
-    return next(one for one in advice.columns if one.column == name)
+    return next(judged for judged in advice.columns if judged.column == name)
 
 
 def indexes(advice: Advice) -> dict[str, str]:
-    return {one.column: one.index for one in advice.columns if one.index}
+    return {judged.column: judged.index for judged in advice.columns if judged.index}
 
 
 def some_id(number: int = 0) -> int:
@@ -111,16 +111,16 @@ def test_a_sample_has_two_files_at_least_and_one_for_each_query(folder: Path) ->
 def test_without_queries_columns_are_judged_by_typical_ones(typical: Advice) -> None:
     assert typical.queries == ()
     assert typical.skip is None
-    found = column(typical, "id")
-    assert found.index == "bloom-filter"
-    assert found.reason == "for = and IN: files without the value are left out"
-    assert found.skip is not None
-    assert found.skip > 0.7
-    assert found.distinct == pytest.approx(FILES * ROWS, rel=0.05)
+    advised = column(typical, "id")
+    assert advised.index == "bloom-filter"
+    assert advised.reason == "for = and IN: files without the value are left out"
+    assert advised.skip is not None
+    assert advised.skip > 0.7
+    assert advised.distinct == pytest.approx(FILES * ROWS, rel=0.05)
 
 
 def test_reasons_against_an_index(folder: Path, typical: Advice) -> None:
-    reasons = {one.column: one.reason for one in typical.columns if not one.index}
+    reasons = {judged.column: judged.reason for judged in typical.columns if not judged.index}
     assert reasons["empty"] == "every value is null"
     assert reasons["same"] == "all rows have the same value"
     assert reasons["items"] == "no index takes ARRAY<BIGINT>"
@@ -134,13 +134,13 @@ def test_reasons_against_an_index(folder: Path, typical: Advice) -> None:
 
 
 def wide_texts(rng: np.random.Generator, rows: int) -> pa.Array:
-    """What makes files larger than their indexes."""
+    """The indexes are small compared with the files because of this column."""
     return pa.array(rng.integers(2**62, 2**63 - 1, rows)).cast(pa.string())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0], ids=["none", "half", "all"])
-def test_files_without_a_page_index_are_told_so(tmp_path: Path, share: float) -> None:
-    """The share of pages is the one that a scan reads when they are known."""
+def test_files_without_a_page_index_are_named(tmp_path: Path, share: float) -> None:
+    """The share of pages that a scan reads if it knows where they are."""
     rng = np.random.default_rng(3)
     files, rows, page = 4, 60_000, 2_048
     values = [rng.permutation(np.arange(rows) // 10).astype(np.int32) for _ in range(files)]
@@ -156,9 +156,9 @@ def test_files_without_a_page_index_are_told_so(tmp_path: Path, share: float) ->
     advice = table.advise([query, "half = 1"], progress=False)
     spread = "its 2 values are spread over nearly all pages: none would be skipped"
     assert column(advice, "half").reason == spread
-    found = column(advice, "value")
-    if share < 1:  # it pays by the other files
-        assert found.index == "bsi"
+    advised = column(advice, "value")
+    if share < 1:  # because of the other files
+        assert advised.index == "bsi"
         return
     hit = sum(len(np.unique(np.flatnonzero(v == 7) // page)) for v in values)
     read = f"{100 * hit / (files * -(-rows // page)):.0f} %"
@@ -166,7 +166,7 @@ def test_files_without_a_page_index_are_told_so(tmp_path: Path, share: float) ->
         "files have no page index (pyarrow: write_page_index=True): with pages of 2,048 rows,"
         f" {read} would be read; to count rows, bitmap pays"
     )
-    assert found.reason == missing
+    assert advised.reason == missing
     counted = table.advise([{"where": query, "count": True}], progress=False)
     assert indexes(counted) == {"value": "bitmap"}
 
@@ -182,13 +182,17 @@ def test_the_best_rows_of_files_without_a_page_index(tmp_path: Path) -> None:
 
 
 def test_a_key_of_a_map_is_judged_only_if_it_is_asked_for(folder: Path, typical: Advice) -> None:
-    assert "tags[key]" not in {one.column for one in typical.columns}
+    assert "tags[key]" not in {judged.column for judged in typical.columns}
     table = alcid.parquet(folder)
     advice = table.advise([{"where": "tags['key'] = 'v5'", "columns": ["a"]}], progress=False)
-    found = column(advice, "tags[key]")
-    assert found.data_type == "STRING"
-    assert found.distinct == 1000
-    assert {one.index for one in found.candidates} == {"bloom-filter", "bitmap", "range-bitmap"}
+    advised = column(advice, "tags[key]")
+    assert advised.data_type == "STRING"
+    assert advised.distinct == 1000
+    assert {candidate.index for candidate in advised.candidates} == {
+        "bloom-filter",
+        "bitmap",
+        "range-bitmap",
+    }
 
 
 def test_both_legs_of_an_or_are_indexed_as_one_alone_skips_nothing(folder: Path) -> None:
@@ -197,15 +201,15 @@ def test_both_legs_of_an_or_are_indexed_as_one_alone_skips_nothing(folder: Path)
     advice = table.advise([query], progress=False)
     assert indexes(advice) == {"a": "bloom-filter", "b": "bloom-filter"}
     a = column(advice, "a")
-    alone = next(one.skip for one in a.candidates if one.index == "bloom-filter")
+    alone = next(candidate.skip for candidate in a.candidates if candidate.index == "bloom-filter")
     assert alone == a.skip_before == 0.0
     assert a.skip is not None
     assert a.skip > 0.5
 
 
 def test_of_two_that_serve_the_same_queries_one_is_advised(folder: Path) -> None:
-    wanted = rows_of(0).slice(5, 1).to_pylist()[0]
-    query = f"id = {wanted['id']} AND a = {wanted['a']}"
+    row = rows_of(0).slice(5, 1).to_pylist()[0]
+    query = f"id = {row['id']} AND a = {row['a']}"
     advice = alcid.parquet(folder).advise([query], progress=False)
     (kept,) = indexes(advice)
     (given_up,) = {"id", "a"} - {kept}
@@ -222,10 +226,14 @@ def test_counts_and_the_best_rows_are_queries_too(tmp_path: Path) -> None:
     assert counted.skip == 1.0
     query = {"order_by": "score DESC", "limit": 3, "columns": ["id"]}
     best = alcid.parquet(folder).advise([query], progress=False)
-    found = next(one for one in column(best, "score").candidates if one.index == "range-bitmap")
+    candidate = next(
+        estimate
+        for estimate in column(best, "score").candidates
+        if estimate.index == "range-bitmap"
+    )
     table = alcid.parquet(folder)
     table.build_indexes({"file-index.range-bitmap.columns": "score"}, progress=False)
-    assert found.skip == pytest.approx(true_skip(table, [query]))
+    assert candidate.skip == pytest.approx(true_skip(table, [query]))
 
 
 def test_a_query_may_be_text_a_predicate_a_query_or_a_dict(folder: Path) -> None:
@@ -237,8 +245,8 @@ def test_a_query_may_be_text_a_predicate_a_query_or_a_dict(folder: Path) -> None
         "a = 150000 limit 5",
     ]
     table = alcid.parquet(folder)
-    found = [table.advise([form], columns=["a"], progress=False).columns for form in forms]
-    assert all(one == found[0] for one in found)
+    advised = [table.advise([form], columns=["a"], progress=False).columns for form in forms]
+    assert all(columns == advised[0] for columns in advised)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +285,7 @@ def test_deleted_rows_are_not_read_and_yet_indexed(folder: Path) -> None:
     path = table.snapshot.paths[0].as_py()
     seen = table.with_deletions({path: alcid.DeletionVector(range(ROWS))})
     query = f"id = {some_id(0)}"
-    before, after = (one.advise([query], progress=False) for one in (table, seen))
+    before, after = (opened.advise([query], progress=False) for opened in (table, seen))
     assert column(before, "id").table_bytes == column(after, "id").table_bytes
     assert (after.skip_before or 0) >= (before.skip_before or 0)
 
@@ -290,9 +298,9 @@ def test_text_json_options_and_html(folder: Path) -> None:
     assert lines[1].split() == ["column", "type", "index", "bytes/row", "skips", "without", "why"]
     assert lines[2].split()[:4] == ["id", "BIGINT", "bloom-filter", "1.23"]
     assert lines[-1] == "build_indexes({'file-index.bloom-filter.columns': 'id'})"
-    told = json.loads(json.dumps(advice.to_dict()))
-    assert told["options"] == advice.options
-    assert told["columns"][0]["candidates"][0]["index"] == "bloom-filter"
+    as_json = json.loads(json.dumps(advice.to_dict()))
+    assert as_json["options"] == advice.options
+    assert as_json["columns"][0]["candidates"][0]["index"] == "bloom-filter"
     assert "files without the value are left out" in fragment_of(advice)
     assert to_html(advice).startswith("<!doctype html>")
 
@@ -305,7 +313,7 @@ def test_a_table_without_rows_gets_no_advice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "message"),
+    ("options", "error", "message"),
     [
         ({"queries": "id = 5"}, OptionError, "queries: found str, expected a list of queries"),
         ({"queries": [5]}, OptionError, "queries: found int, expected SQL text"),
@@ -331,19 +339,19 @@ def test_a_table_without_rows_gets_no_advice(tmp_path: Path) -> None:
         "unknown column",
     ],
 )
-def test_what_cannot_be_is_refused(
-    folder: Path, given: dict[str, Any], error: type[Exception], message: str
+def test_impossible_arguments_are_refused(
+    folder: Path, options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        alcid.parquet(folder).advise(**given, progress=False)
+        alcid.parquet(folder).advise(**options, progress=False)
 
 
-def test_progress_is_told(folder: Path) -> None:
-    told: list[tuple[int, int, int]] = []
+def test_progress_is_reported(folder: Path) -> None:
+    states: list[tuple[int, int, int]] = []
     alcid.parquet(folder).advise(
-        ["a = 150000"], sample=2, progress=lambda *state: told.append(state)
+        ["a = 150000"], sample=2, progress=lambda *state: states.append(state)
     )
-    assert told == [(1, 2, ROWS), (2, 2, 2 * ROWS)]
+    assert states == [(1, 2, ROWS), (2, 2, 2 * ROWS)]
 
 
 def test_what_bounds_do_is_not_said_of_the_index_that_brings_them(tmp_path: Path) -> None:
@@ -353,7 +361,7 @@ def test_what_bounds_do_is_not_said_of_the_index_that_brings_them(tmp_path: Path
         if number == 3:
             delays[17] = 900.0
         pq.write_table(pa.table({"delay": delays}), tmp_path / f"{number}.parquet")
-    (found,) = alcid.parquet(tmp_path).advise(["delay > 600"]).columns
-    assert (found.index, found.skip_before) == ("bloom-filter", 0.0)  # a footer knows of no NaN
+    (advised,) = alcid.parquet(tmp_path).advise(["delay > 600"]).columns
+    assert (advised.index, advised.skip_before) == ("bloom-filter", 0.0)  # a footer has no NaN
     why = "min/max leave files out, which any index of it makes reliable"
-    assert found.reason == f"for ranges: {why}"
+    assert advised.reason == f"for ranges: {why}"

@@ -1,4 +1,4 @@
-"""Advice held against measured builds, on five made data sets."""
+"""Advice compared with measured builds, on five generated data sets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.advise.data_sets import FILES, SETS, DataSet
 from tests.advise.truth import true_skip
 
 SAMPLE = 12
-MOST_OFF = 0.10  # of the share that is skipped
-MOST_LARGER = 0.20  # of the bytes of indexes
+MOST_OFF = 0.10  # for the share that is skipped
+MOST_LARGER = 0.20  # for the bytes of indexes
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -22,7 +22,9 @@ def test_sizes_and_skips_come_out_as_predicted(name: str, tmp_path: Path) -> Non
     folder = made.write(tmp_path)
     advice = alcid.parquet(folder).advise(made.queries, sample=SAMPLE, progress=False)
     assert len(advice.sampled_files) <= SAMPLE + 8 < FILES
-    assert {one.column: one.index for one in advice.columns if one.skip is not None} == made.index
+    assert {
+        advised.column: advised.index for advised in advice.columns if advised.skip is not None
+    } == made.index
     for column in advice.columns:
         check_column(column, made, folder)
     if advice.options:
@@ -32,18 +34,20 @@ def test_sizes_and_skips_come_out_as_predicted(name: str, tmp_path: Path) -> Non
 
 
 def check_column(advice: ColumnAdvice, made: DataSet, folder: Path) -> None:
-    """Every index that was judged is built, the ones that were not advised too."""
+    """Build every index that was estimated, also those that were not advised."""
     queries = [query for query in made.queries if advice.column in query]
     if advice.skip is None:
         assert (queries, advice.index, advice.candidates) == ([], "", ())
         return
     before = true_skip(alcid.parquet(folder), queries)
     assert advice.skip_before == pytest.approx(before, abs=MOST_OFF)
-    for one in advice.candidates:
+    for candidate in advice.candidates:
         table = alcid.parquet(folder)
-        table.build_indexes({f"file-index.{one.index}.columns": advice.column}, progress=False)
+        table.build_indexes(
+            {f"file-index.{candidate.index}.columns": advice.column}, progress=False
+        )
         (info,) = table.indexes()
-        assert one.table_bytes == pytest.approx(info.bytes, rel=MOST_LARGER), one
-        assert one.bytes_per_row * table.count() == pytest.approx(one.table_bytes)
-        assert one.skip == pytest.approx(true_skip(table, queries), abs=MOST_OFF), one
+        assert candidate.table_bytes == pytest.approx(info.bytes, rel=MOST_LARGER), candidate
+        assert candidate.bytes_per_row * table.count() == pytest.approx(candidate.table_bytes)
+        assert candidate.skip == pytest.approx(true_skip(table, queries), abs=MOST_OFF), candidate
         table.drop_indexes()

@@ -1,4 +1,4 @@
-"""Advice on Paimon and Iceberg tables, held against their own builds."""
+"""Advice on Paimon and Iceberg tables, compared with real builds."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def iceberg(tmp_path: Path) -> IcebergTable:
 
 
 def estimate(advice: Advice, column: str, index: str) -> IndexEstimate:
-    found = next(one for one in advice.columns if one.column == column)
-    return next(one for one in found.candidates if one.index == index)
+    advised = next(judged for judged in advice.columns if judged.column == column)
+    return next(candidate for candidate in advised.candidates if candidate.index == index)
 
 
 def check(table: Table[Any], advice: Advice) -> None:
-    """The advised indexes are built, and do as it was said."""
+    """Build the advised indexes and compare them with the estimates."""
     assert set(advice.options) >= {"file-index.bloom-filter.columns"}
     table.build_indexes(advice.options, progress=False)  # type: ignore[attr-defined]
     for info in table.indexes():

@@ -1,4 +1,4 @@
-"""What queries really skip, once indexes are built: said by the explanations of scans."""
+"""What queries really skip once the indexes are built, taken from the explanations of scans."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alcid.tables.base import Table
 
 
 def bytes_read(table: Table[Any], query: str | Mapping[str, Any], *, use_indexes: bool) -> int:
-    """Bytes of the needed columns that a scan reads."""
+    """The bytes of the needed columns that a scan reads."""
     asked = {"where": query} if isinstance(query, str) else dict(query)
     is_count = asked.pop("count", False)
     scan = table.scan(**asked, use_indexes=use_indexes)

@@ -1,4 +1,4 @@
-"""Avro containers with anything in them."""
+"""Avro containers with any content."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _SYNC = b"0123456789abcdef"
 
 
 def long(value: int) -> bytes:
-    """A zigzag varint, also of numbers beyond 64 bits."""
-    value, found = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
+    """A zigzag varint, also for numbers of more than 64 bits."""
+    value, encoded = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))
 
 
 def record(*types: Any) -> dict[str, Any]:
-    """A record `r` of fields of these types."""
+    """A record `r` with these fields."""
     fields = [{"name": f"f{number}", "type": kind} for number, kind in enumerate(types)]
     return {"type": "record", "name": "r", "fields": fields}
 

@@ -1,4 +1,4 @@
-"""Files that state far more than they hold, and what each is refused with."""
+"""Files that state far more than they hold, and the error that refuses each."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def stream(table: pa.Table, compression: str | None) -> bytes:
 
 
 def compressed_files() -> bytes:
-    """The table of files, with a column that this version does not know, of one long value."""
+    """The table of files, with an unknown column that has one long value."""
     table = FileTable.of([FileEntry("a.parquet", 1, "v", 1)]).table
     later = pa.array([bytes(MUCH)], pa.large_binary())
     return stream(table.append_column("later", later), "zstd")
@@ -107,13 +107,13 @@ def overlapping_bitmaps(version: int) -> bytes:
 
 
 def linked() -> bytes:
-    """A list of records, one within the other: as deep as it has bytes."""
+    """A list of records, nested as deeply as it has bytes."""
     schema = {"type": "record", "name": "r", "fields": [{"name": "next", "type": ["null", "r"]}]}
     return container(schema, (1, b"\x02" * DEEP + b"\0"))
 
 
 def doubling() -> bytes:
-    """Records of two records each, thirty deep, and in the end nothing."""
+    """Records of two records each, thirty levels deep, with nothing at the end."""
     kind: Any = record("null")
     for number in range(30):
         inner = kind | {"name": f"r{number}"}
@@ -129,13 +129,13 @@ def nested_type(depth: int) -> bytes:
     kind: Any = "INT"
     for _ in range(depth):
         kind = {"type": "ARRAY", "element": kind}
-    known = {"version": 3, "id": 0, "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
+    schema = {"version": 3, "id": 0, "highestFieldId": 0, "partitionKeys": [], "primaryKeys": []}
     fields = [{"id": 0, "name": "c", "type": kind}]
-    return json.dumps({**known, "options": {}, "fields": fields}).encode()
+    return json.dumps({**schema, "options": {}, "fields": fields}).encode()
 
 
 def bsi_of_zeros(rows: int) -> bytes:
-    """An index of as many rows, all of them 0."""
+    """An index of this many rows, all of them 0."""
     existing = BitMap(range(rows), optimize=True).serialize()
     head = struct.pack(">BiB", 1, rows, 1) + struct.pack(">Bqq", 1, 0, 0)
     return write_container({("c", "bsi"): head + existing + struct.pack(">i", 0) + b"\0"})
@@ -190,7 +190,7 @@ BOMBS: dict[str, Bomb] = {
         bundle_of(compressed_files()),
         "FormatError: bad: table of files: not an Arrow stream (compressed buffers) at offset 4",
     ),
-    # Counts that nothing stands behind.
+    # Counts that no bytes back up.
     "records-of-nothing.manifest": Bomb(
         container(record("null"), (1 << 40, b"")), f"{SCHEMA}null outside of a union"
     ),
@@ -227,24 +227,24 @@ BOMBS: dict[str, Bomb] = {
     "dictionary.range-bitmap": Bomb(
         range_bitmap(10, 5, FAR), "FormatError: bad: bad dictionary length at offset "
     ),
-    # Roaring containers that lie.
+    # Roaring containers with wrong counts.
     "containers.vector": Bomb(
         narrow(plain((0, 1, u16(1)), count=65536)), "FormatError: bad: bad roaring bitmap ("
     ),
     "cardinality.vector": Bomb(
         narrow(plain((0, 65536, u16(1)))), "FormatError: bad: bad roaring bitmap ("
     ),
-    # FileIO that point back, or all to the same bytes.
+    # FileIO that point backwards, or all to the same bytes.
     "same-bitmap.bitmap": Bomb(
         overlapping_bitmaps(1), "FormatError: bad: bitmaps that overlap at offset "
     ),
     "same-bitmap-2.bitmap": Bomb(
         overlapping_bitmaps(2), "FormatError: bad: bitmaps that overlap at offset "
     ),
-    # Rows that few bytes state, and that a page would count one by one.
+    # Rows that a few bytes state, and that a page would count one by one.
     "rows.page": Bomb(bsi_of_zeros(FAR), "answered"),
     "deleted-rows.page": Bomb(narrow(BitMap(range(FAR), optimize=True).serialize()), "answered"),
-    # What nests without end, or as deep as it is long.
+    # Content that is nested without end, or as deeply as it is long.
     "itself.manifest": Bomb(container(ITSELF, (1, b"\0")), f"{SCHEMA}'r' within itself"),
     "linked.manifest": Bomb(linked(), f"{SCHEMA}'r' within itself"),
     "doubling.manifest": Bomb(doubling(), f"{SCHEMA}null outside of a union"),

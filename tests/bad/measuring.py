@@ -27,14 +27,14 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class Measured:
-    """What became of a file."""
+    """The outcome for a file."""
 
     error: str
-    """What it was refused with; or how it ended otherwise."""
+    """The error that refused it, or how it ended otherwise."""
     seconds: float
-    """Of processor time."""
+    """Processor time."""
     memory: int
-    """Bytes that the peak grew by."""
+    """How much the peak grew."""
 
 
 def measure(paths: Sequence[Path]) -> list[Measured]:
@@ -61,12 +61,12 @@ def _main(paths: Sequence[str]) -> None:
         before, started = _peak(), time.process_time()
         try:
             opener(data)
-            found = "answered"
+            outcome = "answered"
         except AlcidError as error:
-            found = f"{type(error).__name__}: {error}"
+            outcome = f"{type(error).__name__}: {error}"
         except BaseException as error:  # noqa: BLE001  # it is the finding
-            found = f"not refused: {error!r}"
-        print(json.dumps([found, time.process_time() - started, _peak() - before]), flush=True)
+            outcome = f"not refused: {error!r}"
+        print(json.dumps([outcome, time.process_time() - started, _peak() - before]), flush=True)
         os._exit(0)
 
 

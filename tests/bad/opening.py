@@ -1,4 +1,4 @@
-"""How a hostile file is opened, by the ending of its name: all that its format allows is asked."""
+"""Opens a hostile file according to its extension, with every question its format allows."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from alcid.tables.paimon.metadata.table_state import read_index_manifest
 __all__ = ["OPENERS", "ending"]
 
 NAME = "bad"
-"""What errors call the bytes."""
+"""What errors call the content."""
 _KEYS = list(range(0, 1999, 2))
 
 
 def ending(name: str) -> str:
-    """What chooses the opener of a file."""
+    """Chooses the function that opens a file."""
     return name.rpartition(".")[2]
 
 

@@ -41,7 +41,7 @@ KEPT = kept_files()
 
 @cache
 def measured_bombs(folder: Path) -> dict[str, Measured]:
-    """All in one process, as most of its time goes into its start."""
+    """All in one process, because most of the time goes into starting it."""
     paths = [folder / name for name in BOMBS]
     for path, bomb in zip(paths, BOMBS.values(), strict=True):
         path.write_bytes(bomb.data)
@@ -55,30 +55,30 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_in_little_time_and_memory(name: str, folder: Path) -> None:
-    found = measured_bombs(folder)[name]
-    assert found.error[: len(BOMBS[name].error)] == BOMBS[name].error
-    assert found.seconds < SECONDS
-    assert found.memory < MEMORY
+    outcome = measured_bombs(folder)[name]
+    assert outcome.error[: len(BOMBS[name].error)] == BOMBS[name].error
+    assert outcome.seconds < SECONDS
+    assert outcome.memory < MEMORY
 
 
 def test_what_is_measured_is_what_is_taken(tmp_path: Path) -> None:
-    """A blob that may be read takes its size, and the time to decompress it."""
+    """A blob that may be read takes its size in memory, and the time to decompress it."""
     path = tmp_path / "allowed.puffin"
     path.write_bytes(puffin_file(zstd_zeros(100 << 20), "zstd"))
-    (found,) = measure([path])
-    assert found.error == ANSWERED
-    assert 100 << 20 <= found.memory < MEMORY
-    assert found.seconds > 0
+    (outcome,) = measure([path])
+    assert outcome.error == ANSWERED
+    assert 100 << 20 <= outcome.memory < MEMORY
+    assert outcome.seconds > 0
 
 
 @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.name)
 def test_a_file_that_was_found_is_answered_or_refused_as_the_list_says(kept: Kept) -> None:
-    data, found = (FILES / kept.name).read_bytes(), ANSWERED
+    data, outcome = (FILES / kept.name).read_bytes(), ANSWERED
     try:
         OPENERS[ending(kept.name)](data)
     except AlcidError as error:
-        found = f"{type(error).__name__}: {error}"
-    assert found == kept.error
+        outcome = f"{type(error).__name__}: {error}"
+    assert outcome == kept.error
     assert kept.what
 
 

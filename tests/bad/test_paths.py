@@ -1,4 +1,4 @@
-"""What metadata and index files name stays within the table: no name leads to a file elsewhere."""
+"""What metadata and index files name stays within the table: no name leads to other files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from alcid.tables.paimon.metadata.snapshot import snapshot_path
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from tests.tables.maintenance.forging import forge, snapshot_of, with_file
 
-ROWS = pa.table({"id": pa.array(range(100), pa.int64()), "name": [f"n{one}" for one in range(100)]})
+ROWS = pa.table(
+    {"id": pa.array(range(100), pa.int64()), "name": [f"n{number}" for number in range(100)]}
+)
 SECRET = "secret.parquet"
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """A table with a deletion vector and an index beside its data, and a file outside of it."""
+    """A table with a deletion vector and an index next to its data, and a file outside it."""
     folder = tmp_path / "warehouse" / "t"
     options = {
         "deletion-vectors.enabled": True,
@@ -44,13 +46,13 @@ def table(tmp_path: Path) -> Path:
 
 
 def outward(table: Path) -> list[str]:
-    """Names that would lead to the file outside, or to another place."""
+    """Names that would lead to the file outside, or elsewhere."""
     secret = table.parent.parent / SECRET
     return [f"../../../{SECRET}", str(secret), f"file://{secret}", f"s3://bucket/{SECRET}", "", "."]
 
 
 def refused(table: Path) -> None:
-    """Neither reading nor checking opens what is outside, and cleaning does not remove it."""
+    """Reading and checking do not open what is outside, and cleaning does not remove it."""
     secret = table.parent.parent / SECRET
     before = secret.read_bytes()
     with pytest.raises(AlcidError):
@@ -80,7 +82,7 @@ def test_data_files_with_an_external_path(table: Path) -> None:
         refused(table)
 
 
-def test_index_files_beside_data(table: Path) -> None:
+def test_index_files_next_to_data(table: Path) -> None:
     (index,) = table.glob("bucket-0/*.index")
     outside = table.parent.parent / "outside.index"
     shutil.copy(index, outside)
@@ -91,7 +93,7 @@ def test_index_files_beside_data(table: Path) -> None:
 
 
 def vectors_named(name: str) -> Callable[[list[IndexEntry]], list[IndexEntry]]:
-    return lambda entries: [replace(one, name=name) for one in entries]
+    return lambda entries: [replace(entry, name=name) for entry in entries]
 
 
 def test_files_of_deletion_vectors(table: Path) -> None:
@@ -120,7 +122,7 @@ def test_manifests_of_a_snapshot(table: Path, field: str) -> None:
 
 
 def test_paths_of_a_bundle_are_only_looked_up_among_those_that_are_listed(tmp_path: Path) -> None:
-    """A bundle that knows files elsewhere is no way to them."""
+    """A bundle that names files elsewhere does not lead to them."""
     folder, outside = tmp_path / "events", tmp_path / "outside"
     folder.mkdir()
     pq.write_table(ROWS, folder / "a.parquet")
@@ -130,8 +132,8 @@ def test_paths_of_a_bundle_are_only_looked_up_among_those_that_are_listed(tmp_pa
     alcid.parquet(outside).build_indexes({"file-index.bitmap.columns": "name"}, progress=False)
     for bundle in (outside / "_alcid").glob("*.puffin"):
         shutil.copy(bundle, folder / "_alcid" / bundle.name)
-    found = alcid.parquet(folder).scan("name = 'n50'").to_arrow()
-    assert found["id"].to_pylist() == [50]
+    rows = alcid.parquet(folder).scan("name = 'n50'").to_arrow()
+    assert rows["id"].to_pylist() == [50]
 
 
 @pytest.mark.parametrize(

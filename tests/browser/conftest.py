@@ -20,14 +20,14 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The browser of this machine; tests are skipped, or fail in CI, where there is none."""
-    found = next(filter(None, map(shutil.which, _NAMES)), None)
-    if found is None:
+    executable = next(filter(None, map(shutil.which, _NAMES)), None)
+    if executable is None:
         unavailable("pages are opened in Chromium: install it, on Debian `apt install chromium`")
-    # Root, as in a container, has no sandbox; /dev/shm is small there.
+    # A container runs as root, for which there is no sandbox, and its /dev/shm is small.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=found, args=[*arguments, "--disable-dev-shm-usage"]
+            executable_path=executable, args=[*arguments, "--disable-dev-shm-usage"]
         )
         yield browser
         browser.close()
@@ -54,11 +54,11 @@ def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]
             path = shown if isinstance(shown, Path) else tmp_path / f"page-{len(opened)}.html"
             if not isinstance(shown, Path):
                 path.write_text(shown, encoding="utf-8")
-            one = Opened(browser, path, width, height, scheme, scripts=scripts)
-            stack.callback(one.close)
-            opened.append(one)
-            return one.page
+            window = Opened(browser, path, width, height, scheme, scripts=scripts)
+            stack.callback(window.close)
+            opened.append(window)
+            return window.page
 
         yield open_one
-        for one in opened:
-            one.check()
+        for window in opened:
+            window.check()

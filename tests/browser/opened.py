@@ -1,4 +1,4 @@
-"""A page as it was opened, and what is measured of it."""
+"""An opened page, and what is measured on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 from playwright.sync_api import Browser, Page
 
-# For every text that is seen: its colour against the first background behind it that is opaque.
+# For every visible text: its colour against the first opaque background behind it.
 _CONTRASTS = """() => {
   const parse = (text) => {
     const canvas = document.createElement("canvas");
@@ -65,7 +65,7 @@ _COLOURS = """async (given) => {
 
 
 class Opened:
-    """One page; it keeps what went wrong."""
+    """One page; it records what went wrong."""
 
     def __init__(
         self, browser: Browser, path: Path, width: int, height: int, scheme: str, *, scripts: bool
@@ -99,25 +99,25 @@ class Opened:
 
 
 def contrasts(page: Page) -> dict[str, float]:
-    """The contrast of each text that is seen to what is behind it, as WCAG counts it."""
-    found: list[list[Any]] = page.evaluate(_CONTRASTS)
-    assert found
+    """The contrast of each visible text with its background, as WCAG defines it."""
+    texts: list[list[Any]] = page.evaluate(_CONTRASTS)
+    assert texts
     least: dict[str, float] = {}
-    for text, ratio in found:
+    for text, ratio in texts:
         least[text] = min(ratio, least.get(text, ratio))
     return least
 
 
 def colour_counts(page: Page, element: str) -> Counter[tuple[int, int, int]]:
-    """How many pixels of an element, as it is seen, have each colour."""
+    """How many pixels of an element have each colour."""
     picture = page.locator(element).first.screenshot()
-    given = base64.b64encode(picture).decode()
-    return Counter({tuple(colour): count for colour, count in page.evaluate(_COLOURS, given)})
+    encoded = base64.b64encode(picture).decode()
+    return Counter({tuple(colour): count for colour, count in page.evaluate(_COLOURS, encoded)})
 
 
 def colour_of(page: Page, element: str) -> tuple[int, int, int]:
     """The background of an element."""
     style = "(found) => getComputedStyle(found).backgroundColor"
-    found = page.locator(element).first.evaluate(style)
-    red, green, blue = map(int, re.findall(r"\d+", found)[:3])
+    css = page.locator(element).first.evaluate(style)
+    red, green, blue = map(int, re.findall(r"\d+", css)[:3])
     return red, green, blue

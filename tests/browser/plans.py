@@ -20,12 +20,12 @@ from alcid.scan import (
 )
 from alcid.scan.explain import FileOutcomes, GroupColumns, OutcomeCodes
 
-GROUPS = 5  # of each file that is read; a row stands in one of them
+GROUPS = 5  # of each file that is read; a row is in one of them
 
 
 @dataclass
 class Files:
-    """As much of the files of a table as outcomes ask for."""
+    """As much of the files of a table as outcomes need."""
 
     paths: pa.StringArray
     sizes: Int64Array
@@ -33,7 +33,7 @@ class Files:
 
 
 def day_paths(files: int, days: int) -> list[str]:
-    """Paths as Spark writes them, in partitions by day; each has an id of its own."""
+    """Paths as Spark writes them, in partitions by day; each with an id of its own."""
     rng = np.random.default_rng(files)
     each = -(-files // days)
     return [
@@ -44,7 +44,7 @@ def day_paths(files: int, days: int) -> list[str]:
 
 
 def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
-    """A look-up: a quarter of the files by partition, half by bounds, then by their index."""
+    """A look-up: a quarter of the files is left by the partition, half by bounds, then by index."""
     count = len(paths)
     rng = np.random.default_rng(count)
     files = Files(
@@ -71,8 +71,8 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
         for why, some in dropped.items():
             codes.note(some, Outcome(name, why))
             left = np.setdiff1d(left, some)
-        told = {why: len(some) for why, some in dropped.items() if len(some)}
-        stages.append(Stage(name, before, _counts(files, left), 0.004, 8, 60_000, told))
+        counts = {why: len(some) for why, some in dropped.items() if len(some)}
+        stages.append(Stage(name, before, _counts(files, left), 0.004, 8, 60_000, counts))
     codes.note(left, Outcome("read", "by pages"))
     stages += _reading(stages[-1].after)
     outcomes = FileOutcomes(cast("DataFiles", files), codes, _groups(files, codes, left))
@@ -83,9 +83,9 @@ def made_plan(paths: Sequence[str], *, read: int) -> Explanation:
     return Explanation("user_id = 4711", tuple(stages), uses, outcomes=outcomes)
 
 
-def _counts(files: Files, some: Int64Array, **known: Any) -> Counts:
+def _counts(files: Files, some: Int64Array, **numbers: Any) -> Counts:
     return Counts(
-        len(some), rows=int(files.rows[some].sum()), bytes=int(files.sizes[some].sum()), **known
+        len(some), rows=int(files.rows[some].sum()), bytes=int(files.sizes[some].sum()), **numbers
     )
 
 
@@ -94,11 +94,11 @@ def _reading(left: Counts) -> list[Stage]:
     offered = Counts(files, GROUPS * files, None, 3 * files, left.bytes)
     opened = Counts(files, files, 50 * files, 3 * files, 800_000 * files)
     paged = Counts(files, files, 2 * files, 3 * files, 30_000 * files)
-    found = Counts(files, files, 2 * files, files, 30_000 * files)
+    counts = Counts(files, files, 2 * files, files, 30_000 * files)
     return [
         Stage("row groups", offered, opened, 0.004, files, 9_000),
         Stage("pages", opened, paged),
-        Stage("rows", paged, found, 0.02, files, 31_000 * files),
+        Stage("rows", paged, counts, 0.02, files, 31_000 * files),
     ]
 
 
@@ -106,8 +106,8 @@ def _groups(files: Files, codes: OutcomeCodes, read: Int64Array) -> GroupColumns
     without = codes.code(Outcome("file index", "no row in the index"))
     pages = codes.code(Outcome("read", "by pages"))
     parts = []
-    for place, file in enumerate(read.tolist()):
-        is_read = np.arange(GROUPS) == place % GROUPS
+    for number, file in enumerate(read.tolist()):
+        is_read = np.arange(GROUPS) == number % GROUPS
         rows = np.full(GROUPS, files.rows[file] // GROUPS)
         parts.append(
             GroupColumns(

@@ -1,4 +1,4 @@
-"""The page that the demo leaves, in Chromium; what it shows is made here without Spark."""
+"""The report of the demo in Chromium, with content that is made here without Spark."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_page_shows_every_query_and_its_plan(report: DemoReport, open_page: Open
     expect(page.locator(".good").first).to_contain_text("4 of 4 answers are the same rows")
     expect(page.get_by_role("heading", level=2).filter(visible=True).first).to_have_text("Queries")
     tables = page.locator("section", has=page.locator(".demo-key")).locator("tbody")
-    assert [tables.nth(place).locator("tr").count() for place in range(2)] == [2, 2]
+    assert [tables.nth(number).locator("tr").count() for number in range(2)] == [2, 2]
     assert tables.first.locator("tr").first.locator("td").all_inner_texts() == [
         "id = 7",
         "1",
@@ -92,7 +92,7 @@ def test_plan_opens_by_keys_and_answers_clicks(report: DemoReport, open_page: Op
 def test_bars_are_as_long_as_the_times(report: DemoReport, open_page: OpenPage) -> None:
     page = open_page(to_html(report))
     bars = page.locator(".demo-times").first.locator("i")
-    widths = [box["width"] for one in bars.all() if (box := one.bounding_box()) is not None]
+    widths = [box["width"] for bar in bars.all() if (box := bar.bounding_box()) is not None]
     assert len(widths) == 3
     assert widths[1] / widths[2] == pytest.approx(0.2 / 1.5, abs=0.01)
     assert 1 <= widths[0] < widths[1]

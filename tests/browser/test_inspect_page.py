@@ -1,4 +1,4 @@
-"""The page of `alcid inspect --html`, as a user meets it."""
+"""The page of `alcid inspect --html` as a user sees it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of an index file with all types of indexes, damaged in the last."""
+    """A page for an index file with all index types; the last index is damaged."""
     folder = tmp_path_factory.mktemp("inspect")
     number = np.arange(ROWS)
     table = pa.table(
@@ -48,8 +48,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page
 
 
-def told(page: Page) -> str:
-    """What is shown of the box that is pointed at, or has the focus."""
+def shown_text(page: Page) -> str:
+    """The text shown for the box under the pointer, or for the focused one."""
     script = """() => {
       const box = document.querySelector(".bytes-box:hover, .bytes-box:focus-visible");
       return box ? getComputedStyle(box, "::after").content : "";
@@ -61,7 +61,7 @@ def test_a_box_says_what_it_is_when_pointed_at(open_page: OpenPage, written: Pat
     page = open_page(written)
     expect(page.locator("h1")).to_have_text(str(written.with_name("a.index")))
     page.locator("a[aria-label^='filter, ']").hover()
-    assert told(page).startswith("filter, 24,623 bytes from ")
+    assert shown_text(page).startswith("filter, 24,623 bytes from ")
 
 
 def test_boxes_are_reached_by_keyboard_and_lead_to_their_line(
@@ -73,7 +73,7 @@ def test_boxes_are_reached_by_keyboard_and_lead_to_their_line(
     names = []
     for _ in range(3):
         page.keyboard.press("Tab")
-        names.append(told(page).partition(",")[0])
+        names.append(shown_text(page).partition(",")[0])
     assert names[1:] == ["head", "magic"]
     page.keyboard.press("Enter")
     expect(line).to_be_visible()

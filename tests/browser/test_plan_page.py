@@ -1,4 +1,4 @@
-"""The page of a plan in Chromium: opened from a file, clicked, walked by keys, measured."""
+"""The page of a plan in Chromium: opened from a file, clicked, used by keyboard, measured."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_a_real_plan_shows_each_file_cut_into_row_groups(
     expect(page.locator(".result")).to_contain_text("Read 1 of 4 files")
     expect(page.locator(".result")).to_contain_text(": 1 row.")
     expect(rows(page)).to_have_count(4)
-    pieces = [rows(page).nth(place).locator(".groups > i").count() for place in range(4)]
+    pieces = [rows(page).nth(number).locator(".groups > i").count() for number in range(4)]
     assert pieces == [1, 1, 1, 3]
     rows(page).nth(3).click()
     expect(page.locator(".more tbody tr")).to_have_count(3)
-    told = page.locator(".more tbody tr").all_inner_texts()
-    assert sum("read: by pages" in text for text in told) == 1
-    assert sum("file index: no row in the index" in text for text in told) == 2
+    texts = page.locator(".more tbody tr").all_inner_texts()
+    assert sum("read: by pages" in text for text in texts) == 1
+    assert sum("file index: no row in the index" in text for text in texts) == 2
 
 
 def test_a_stage_of_the_legend_shows_its_files_only(many: str, open_page: OpenPage) -> None:
@@ -109,9 +109,9 @@ def test_texts_are_legible(many: str, open_page: OpenPage, scheme: str) -> None:
     page = open_page(many, scheme=scheme)
     key(page, "read").click()
     rows(page).first.click()
-    found = contrasts(page)
-    assert len(found) > 50
-    assert {text: ratio for text, ratio in found.items() if ratio < 4.5} == {}
+    ratios = contrasts(page)
+    assert len(ratios) > 50
+    assert {text: ratio for text, ratio in ratios.items() if ratio < 4.5} == {}
     paper = colour_of(page, "main.alcid")
     assert (sum(paper) < 150) == (scheme == "dark")
 
@@ -140,15 +140,15 @@ def test_the_colours_of_the_bar_are_the_shares_of_files(many: str, open_page: Op
         seen = pixels[colour_of(page, f"{bar} > .{name}")]
         assert seen / pixels.total() == pytest.approx(share, abs=0.01)
     read = pixels[colour_of(page, f"{bar} > .c8")]
-    assert 0 < read / pixels.total() < 0.01  # two pixels wide, however few they are
+    assert 0 < read / pixels.total() < 0.01  # two pixels wide, however few files there are
 
 
 def test_no_file_that_is_read_is_lost_in_a_block(many: str, open_page: OpenPage) -> None:
-    """A cell stands for several files, and shows the one that got furthest."""
+    """A cell stands for several files, and shows the one that was kept longest."""
     page = open_page(many)
-    told = [text for text in page.locator(".row .count.some").all_inner_texts() if text]
-    assert sum(int(text.split()[0]) for text in told) == 12
-    expect(page.locator(".row path.c8")).to_have_count(len(told))
+    texts = [text for text in page.locator(".row .count.some").all_inner_texts() if text]
+    assert sum(int(text.split()[0]) for text in texts) == 12
+    expect(page.locator(".row path.c8")).to_have_count(len(texts))
 
 
 def test_ten_thousand_files_load_and_answer_at_once(many: str, open_page: OpenPage) -> None:
@@ -204,6 +204,6 @@ def test_a_notebook_shows_two_of_them(open_page: OpenPage) -> None:
     plans = [made_plan(day_paths(30, 3), read=2), made_plan(day_paths(70, 2), read=1)]
     outputs = "".join(f"<div>{fragment_of(plan)}</div>" for plan in plans)
     page = open_page(f"<!doctype html><meta charset=utf-8><body>{outputs}")
-    assert [one.locator(".row").count() for one in page.locator(".plan").all()] == [30, 2]
+    assert [plan.locator(".row").count() for plan in page.locator(".plan").all()] == [30, 2]
     page.locator('.plan >> nth=1 >> .key[data-stage="read"]').click()
-    assert [one.locator(".row").count() for one in page.locator(".plan").all()] == [30, 1]
+    assert [plan.locator(".row").count() for plan in page.locator(".plan").all()] == [30, 1]

@@ -1,4 +1,4 @@
-"""The site of the documents: built strictly, the same each time, and of use from a disk."""
+"""The site of the documents: built strictly, the same each time, and usable from a disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def build(folder: Path) -> Path:
-    """The site in a folder, with its cache beside it."""
+    """The site in a folder, with its cache next to it."""
     shutil.copy(ROOT / "zensical.toml", folder)
     shutil.copytree(ROOT / "docs", folder / "docs")
     ended = subprocess.run(

@@ -45,8 +45,8 @@ def examples_of(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[str]
     block = re.search(r"^  Examples:\n((?:    .+\n)+)", capsys.readouterr().out, re.MULTILINE)
     assert block is not None, f"alcid {name} --help has no examples"
     words = [shlex.split(line) for line in block[1].splitlines()]
-    assert [one[:2] for one in words] == [["alcid", name]] * len(words)
-    return [one[1:] for one in words]
+    assert [word[:2] for word in words] == [["alcid", name]] * len(words)
+    return [word[1:] for word in words]
 
 
 def needs_more(arguments: list[str]) -> bool:

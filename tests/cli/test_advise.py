@@ -25,9 +25,9 @@ def test_the_advice_is_that_of_the_table_and_nothing_is_written(
     assert advice.options == {}
     assert text_of(run) == without_seconds(f"{advice}\n")
     few = alcid("advise", folder, *options, "--column", "name", "--sample", "1", "--json")
-    wanted = library.parquet(folder).advise(queries, columns=["name"], sample=1, progress=False)
+    advised = library.parquet(folder).advise(queries, columns=["name"], sample=1, progress=False)
     seconds = {"seconds": few.json["seconds"]}
-    assert few.json == json.loads(json.dumps(wanted.to_dict() | seconds))
+    assert few.json == json.loads(json.dumps(advised.to_dict() | seconds))
     assert state(folder) == before
 
 
@@ -44,8 +44,8 @@ def test_the_last_line_builds_what_pays(alcid: Alcid, tmp_path: Path) -> None:
     last = run.out.splitlines()[-1]
     assert last == shlex.join(build)
     assert alcid(*shlex.split(last)[1:]).status == 0
-    found = library.parquet(folder, index_path=indexes).indexes()
-    assert [(one.column, one.index_type) for one in found] == [
+    built = library.parquet(folder, index_path=indexes).indexes()
+    assert [(index.column, index.index_type) for index in built] == [
         ("id", "bloom-filter"),
         ("user id", "bloom-filter"),
     ]
@@ -70,7 +70,7 @@ def test_a_query_may_have_an_order_and_a_limit_or_only_count(alcid: Alcid, tmp_p
         *("advise", folder, "--json", "--query", "id > 5 ORDER BY score DESC LIMIT 3"),
         *("--where", "ORDER BY id LIMIT 2", "--count", "name = 'n3'"),
     )
-    wanted = library.parquet(folder).advise(
+    advice = library.parquet(folder).advise(
         [
             {"where": "id > 5", "order_by": "score DESC", "limit": 3},
             {"order_by": "id", "limit": 2},
@@ -84,7 +84,7 @@ def test_a_query_may_have_an_order_and_a_limit_or_only_count(alcid: Alcid, tmp_p
         "count name = 'n3'",
     ]
     seconds = {"seconds": run.json["seconds"]}
-    assert run.json == json.loads(json.dumps(wanted.to_dict() | seconds))
+    assert run.json == json.loads(json.dumps(advice.to_dict() | seconds))
 
 
 def test_a_mistyped_column_names_the_nearest(alcid: Alcid, tmp_path: Path) -> None:

@@ -52,22 +52,22 @@ def test_files_of_every_kind_are_appended_in_one_snapshot(alcid: Alcid, tmp_path
             case ".arrow":
                 pa.feather.write_feather(rows, file, compression="uncompressed")
             case ".csv":
-                lines = (f"{one['id']},{one['name']},{one['score']}" for one in rows.to_pylist())
+                lines = (f"{row['id']},{row['name']},{row['score']}" for row in rows.to_pylist())
                 file.write_text("\n".join(["ID,name,score", *lines]))
             case ".jsonl":
-                file.write_text("".join(f"{json.dumps(one)}\n" for one in rows.to_pylist()))
+                file.write_text("".join(f"{json.dumps(row)}\n" for row in rows.to_pylist()))
     run = alcid("append", folder, *files[:3], "--json")
     assert (run.json["rows"], run.json["snapshot_id"]) == (30, 1)
     packed = tmp_path / "rows.jsonl.gz"
     packed.write_bytes(gzip.compress(files[4].read_bytes()))
     assert alcid("append", folder, files[3], "--json").json["rows"] == 10
     assert alcid("append", folder, packed, "--json").json["rows"] == 10
-    found = library.paimon(folder).scan(order_by="id").to_arrow()
-    assert found.to_pylist() == rows_of(0, 50).to_pylist()
+    table = library.paimon(folder).scan(order_by="id").to_arrow()
+    assert table.to_pylist() == rows_of(0, 50).to_pylist()
 
 
 def test_int96_is_appended_exactly(alcid: Alcid, tmp_path: Path) -> None:
-    """Arrow alone takes the first of these for the year 1816."""
+    """Arrow alone reads the first of these as a moment in 1816."""
     folder, file = tmp_path / "t", tmp_path / "rows.parquet"
     alcid("create", folder, "--schema", "coarse TIMESTAMP(6)")
     values = pa.array([int96(2_932_896, 0), java_int96(-1744877000), None], pa.binary(12))
@@ -84,8 +84,8 @@ def test_int96_is_appended_exactly(alcid: Alcid, tmp_path: Path) -> None:
     assert (run.status, "would result in out of bounds timestamp" in run.err) == (1, True)
     file.write_bytes(int96_written(pa.table({"coarse": values[1:]})))
     assert alcid("append", fine, file).status == 0
-    found = library.paimon(fine).scan().to_arrow()["coarse"]
-    assert found.cast(pa.int64()).to_pylist() == [-1744877000, None]
+    column = library.paimon(fine).scan().to_arrow()["coarse"]
+    assert column.cast(pa.int64()).to_pylist() == [-1744877000, None]
 
 
 def test_csv_and_json_have_the_types_of_the_table(alcid: Alcid, tmp_path: Path) -> None:
@@ -101,17 +101,17 @@ def test_csv_and_json_have_the_types_of_the_table(alcid: Alcid, tmp_path: Path) 
     lines.write_text(json.dumps(first) + "\n")
     assert alcid("append", folder, csv).status == 0
     assert alcid("append", folder, lines).status == 0
-    found = library.paimon(folder).scan().to_arrow().to_pylist()
-    found.sort(key=lambda row: (row["code"] is None, row["code"]))
-    assert [row["code"] for row in found] == ["", "007", "008", "NA", None]
-    assert (found[1]["price"], found[1]["day"], found[1]["ok"], found[1]["n"]) == (
+    rows = library.paimon(folder).scan().to_arrow().to_pylist()
+    rows.sort(key=lambda row: (row["code"] is None, row["code"]))
+    assert [row["code"] for row in rows] == ["", "007", "008", "NA", None]
+    assert (rows[1]["price"], rows[1]["day"], rows[1]["ok"], rows[1]["n"]) == (
         Decimal("1.50"),
         date(2025, 8, 1),
         True,
         -3,
     )
-    assert str(found[1]["at"]) == "2025-08-01 12:30:00.123000"
-    assert (found[2]["price"], found[2]["day"], found[2]["n"]) == (Decimal("2.25"), None, 7)
+    assert str(rows[1]["at"]) == "2025-08-01 12:30:00.123000"
+    assert (rows[2]["price"], rows[2]["day"], rows[2]["n"]) == (Decimal("2.25"), None, 7)
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["real", "dry"])

@@ -32,18 +32,18 @@ def test_a_dry_run_says_what_files_lack_and_writes_nothing(alcid: Alcid, tmp_pat
     size = (folder / "part-3.parquet").stat().st_size
     every = sum((folder / f"part-{number}.parquet").stat().st_size for number in range(4))
     before = state(folder)
-    wanted = ("build", folder, "--bitmap", "name", "--bsi", "id")
-    assert text_of(alcid(*wanted[:4], "--dry-run")) == (
+    command = ("build", folder, "--bitmap", "name", "--bsi", "id")
+    assert text_of(alcid(*command[:4], "--dry-run")) == (
         f"would have indexed 1 of 4 files (10 rows, {size / 1000:.1f} kB of data); 3 are fresh\n"
         f"missing: bitmap of 'name': 1 file (10 rows, {size / 1000:.1f} kB of data)\n"
     )
-    dry = alcid(*wanted, "--dry-run", "--json")
+    dry = alcid(*command, "--dry-run", "--json")
     assert state(folder) == before
     assert dry.json["missing"] == [
         {"column": "id", "index_type": "bsi", "files": 4, "rows": 310, "bytes": every},
         {"column": "name", "index_type": "bitmap", "files": 1, "rows": 10, "bytes": size},
     ]
-    same = same_numbers(dry, alcid(*wanted, "--json"))
+    same = same_numbers(dry, alcid(*command, "--json"))
     assert {key: same[key] for key in ("files", "indexed", "fresh", "failed", "rows")} == {
         "files": 4,
         "indexed": 4,
@@ -56,8 +56,8 @@ def test_a_dry_run_says_what_files_lack_and_writes_nothing(alcid: Alcid, tmp_pat
 def test_a_dry_run_tells_what_files_cannot_have(alcid: Alcid, tmp_path: Path) -> None:
     folder = parquet_folder(tmp_path / "events", files=1)
     pq.write_table(pa.table({"id": [1, 2]}), folder / "narrow.parquet")
-    wanted = ("build", folder, "--bitmap", "name", "--json")
-    same = same_numbers(alcid(*wanted, "--dry-run"), alcid(*wanted))
+    command = ("build", folder, "--bitmap", "name", "--json")
+    same = same_numbers(alcid(*command, "--dry-run"), alcid(*command))
     assert same["skipped"] == [
         {
             "what": "bitmap of 'name'",
@@ -67,15 +67,15 @@ def test_a_dry_run_tells_what_files_cannot_have(alcid: Alcid, tmp_path: Path) ->
         }
     ]
     assert (same["indexed"], same["rows"]) == (2, 102)
-    again = same_numbers(alcid(*wanted, "--dry-run"), alcid(*wanted))
+    again = same_numbers(alcid(*command, "--dry-run"), alcid(*command))
     assert (again["indexed"], again["fresh"], again["skipped"]) == (0, 2, same["skipped"])
 
 
 def test_a_rebuild_is_of_all_files(alcid: Alcid, tmp_path: Path) -> None:
     folder = parquet_folder(tmp_path / "events")
     alcid("build", folder, "--bitmap", "name")
-    wanted = ("build", folder, "--rebuild", "--json")
-    same = same_numbers(alcid(*wanted, "--dry-run"), alcid(*wanted))
+    command = ("build", folder, "--rebuild", "--json")
+    same = same_numbers(alcid(*command, "--dry-run"), alcid(*command))
     assert (same["indexed"], same["fresh"], same["rows"]) == (3, 0, 300)
 
 
@@ -85,19 +85,19 @@ def test_a_paimon_table_loses_what_is_not_asked_for(alcid: Alcid, tmp_path: Path
     table.append(rows_of(0, 10))
     table.append(rows_of(10, 30))
     before = state(folder)
-    wanted = ("build", folder, "--range-bitmap", "score", "--json")
+    command = ("build", folder, "--range-bitmap", "score", "--json")
     warning = (
         "alcid: warning: range-bitmap of 'score' is not in the options of the table: new files"
         " will not have it, and a build without columns drops it\n"
     )
-    dry = alcid(*wanted, "--dry-run")
+    dry = alcid(*command, "--dry-run")
     assert (dry.err, state(folder)) == (warning, before)
     dry = replace(dry, err="")
     size = int(table.snapshot.sizes.sum())
     of_all = {"files": 2, "rows": 30, "bytes": size}
     assert dry.json["missing"] == [{"column": "score", "index_type": "range-bitmap", **of_all}]
     assert dry.json["dropped"] == [{"column": "name", "index_type": "bitmap", **of_all}]
-    real = alcid(*wanted)
+    real = alcid(*command)
     assert real.err == warning
     same = same_numbers(dry, replace(real, err=""))
     assert (same["files"], same["indexed"], same["rows"]) == (2, 2, 30)
@@ -122,15 +122,15 @@ def test_a_build_that_no_type_allows_is_refused_before_anything_is_written(
 ) -> None:
     folder = parquet_folder(tmp_path / "events")
     paimon_table(tmp_path / "orders").append(rows_of(0, 10))
-    for place in (folder, tmp_path / "orders"):
-        before = state(place)
+    for path in (folder, tmp_path / "orders"):
+        before = state(path)
         for more in ((), ("--dry-run",), ("--json",)):
-            run = alcid("build", place, "--bsi", "name", "--bloom-filter", "name[a]", *more)
+            run = alcid("build", path, "--bsi", "name", "--bloom-filter", "name[a]", *more)
             assert (run.status, run.out) == (2, "")
             problem, others = "alcid: nothing to build: column name", " (and 1 more)\n"
             assert run.err.startswith(problem), run.err
             assert run.err.endswith(others), run.err
-        assert state(place) == before
+        assert state(path) == before
     partly = alcid("build", folder, "--bsi", "name,id", "--json").json
     assert (partly["indexed"], partly["skipped"][0]["what"]) == (3, "bsi of 'name'")
 

@@ -97,7 +97,7 @@ def test_output_that_cannot_show_a_name_is_no_error(tmp_path: Path) -> None:
 
 
 def test_help_and_json_need_neither_tables_nor_sql(sample: Path) -> None:
-    """Start-up counts where the command runs once for each file."""
+    """The start-up time counts if the command runs once for each file."""
     for arguments in (["--help"], ["inspect", str(sample), "--json"]):
         program = (
             "import sys; from alcid.cli import main; main(sys.argv[1:])\n"
@@ -124,7 +124,7 @@ def test_interrupt_ends_with_130_and_one_line(tmp_path: Path) -> None:
 
 
 def test_reading_commands_need_no_engine(tmp_path: Path) -> None:
-    """A folder is asked without a look for Spark."""
+    """A folder is opened without looking for Spark."""
     pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
     program = (
         "import sys; from alcid.cli import main\n"

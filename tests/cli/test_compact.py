@@ -31,21 +31,21 @@ def table(tmp_path: Path) -> Path:
 def test_a_dry_run_says_which_buckets_then_are_compacted(alcid: Alcid, table: Path) -> None:
     before = state(table)
     files = library.paimon(table).files
-    wanted = ("compact", table, "--json")
-    dry = alcid(*wanted, "--dry-run")
+    command = ("compact", table, "--json")
+    dry = alcid(*command, "--dry-run")
     assert state(table) == before
-    same = same_numbers(dry, alcid(*wanted))
+    same = same_numbers(dry, alcid(*command))
     assert same == {"buckets": 2, "files_before": files}
     assert text_of(alcid("compact", table)) == (
         "compacted nothing: no bucket has anything to be merged\n"
     )
-    assert alcid(*wanted, "--dry-run").json["buckets"] == 0
+    assert alcid(*command, "--dry-run").json["buckets"] == 0
 
 
 def test_a_partition_is_chosen_by_its_text(alcid: Alcid, table: Path) -> None:
-    wanted = ("compact", table, "--partition", "day=2025-08-02")
-    assert text_of(alcid(*wanted, "--dry-run")) == "would have compacted 1 bucket of 2 files\n"
-    done = text_of(alcid(*wanted))
+    command = ("compact", table, "--partition", "day=2025-08-02")
+    assert text_of(alcid(*command, "--dry-run")) == "would have compacted 1 bucket of 2 files\n"
+    done = text_of(alcid(*command))
     assert done.startswith("compacted 1 bucket: 2 files became 1, 15 rows (")
     assert alcid("compact", table, "--dry-run", "--json").json["buckets"] == 1
 

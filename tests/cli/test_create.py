@@ -18,18 +18,18 @@ COLUMNS = "id BIGINT NOT NULL, name VARCHAR(10), day DATE, at TIMESTAMP_LTZ(3)"
 def test_a_table_is_made_as_a_dry_run_says(alcid: Alcid, tmp_path: Path) -> None:
     folder = tmp_path / "shop.db" / "orders"
     keys = ("--primary-key", "id,day", "--partition-by", "day")
-    wanted = ("create", folder, "--schema", COLUMNS, *keys, "--option", "bucket=2")
+    command = ("create", folder, "--schema", COLUMNS, *keys, "--option", "bucket=2")
     report = (
         f"created {folder}: 4 columns, primary key id, day, partitioned by day\n"
         "id BIGINT NOT NULL\nname VARCHAR(10)\nday DATE NOT NULL\n"
         "at TIMESTAMP(3) WITH LOCAL TIME ZONE\n"
     )
-    assert text_of(alcid(*wanted, "--dry-run")) == f"would have {report}"
+    assert text_of(alcid(*command, "--dry-run")) == f"would have {report}"
     assert list(tmp_path.iterdir()) == []
-    assert text_of(alcid(*wanted)) == report
+    assert text_of(alcid(*command)) == report
     schema = library.paimon(folder).snapshot.schema
     assert (schema.primary_keys, schema.partition_keys) == (("id", "day"), ("day",))
-    assert [str(one.data_type) for one in schema.fields] == [
+    assert [str(field.data_type) for field in schema.fields] == [
         "BIGINT",
         "VARCHAR(10)",
         "DATE",
@@ -42,8 +42,8 @@ def test_a_file_gives_the_columns(alcid: Alcid, tmp_path: Path) -> None:
     file, folder = tmp_path / "a.parquet", tmp_path / "t"
     rows = pa.table({"id": pa.array([1], pa.int32()), "tags": pa.array([["a"]])})
     pq.write_table(rows, file)
-    wanted = ("create", folder, "--like", file, "--json")
-    same = same_numbers(alcid(*wanted, "--dry-run"), alcid(*wanted))
+    command = ("create", folder, "--like", file, "--json")
+    same = same_numbers(alcid(*command, "--dry-run"), alcid(*command))
     assert same == {
         "location": str(folder),
         "columns": [
@@ -74,14 +74,17 @@ NEAR = datetime(2024, 2, 29, 12, 30, 0, 123_456, tzinfo=UTC)
 def test_int96_is_a_moment_of_the_world(
     alcid: Alcid, tmp_path: Path, values: list[Any], unit: str, kind: str
 ) -> None:
-    """As Spark has it, whose files do not say so; Arrow sees no zone."""
+    """As in Spark, whose files do not say so; Arrow sees no zone."""
     file, folder = tmp_path / "a.parquet", tmp_path / "t"
     stored = pa.list_(pa.timestamp("us")) if unit == "list" else pa.timestamp(unit)
-    plain = [one if one is None or isinstance(one, int) else _without_zone(one) for one in values]
+    plain = [
+        value if value is None or isinstance(value, int) else _without_zone(value)
+        for value in values
+    ]
     rows = pa.table({"id": range(len(values)), "at": pa.array(plain, stored)})
     pq.write_table(rows, file, use_deprecated_int96_timestamps=True, store_schema=False)
-    found = alcid("create", folder, "--like", file, "--json").json["columns"]
-    assert [one["type"] for one in found] == ["BIGINT", kind]
+    columns = alcid("create", folder, "--like", file, "--json").json["columns"]
+    assert [column["type"] for column in columns] == ["BIGINT", kind]
     assert alcid("append", folder, file).status == 0
     (at,) = library.paimon(folder).scan(columns=["at"]).to_arrow().columns
     assert "UTC" in str(at.type)
@@ -90,7 +93,7 @@ def test_int96_is_a_moment_of_the_world(
 
 def _without_zone(value: Any) -> Any:
     if isinstance(value, list):
-        return [one.replace(tzinfo=None) for one in value]
+        return [moment.replace(tzinfo=None) for moment in value]
     return value.replace(tzinfo=None)
 
 
@@ -151,7 +154,7 @@ def test_folder_of_parquet_files_is_left_as_it_is(
         (("--like", "rows.txt"), "rows.txt: expected a file that ends with one of .parquet, .pq"),
     ],
 )
-def test_what_cannot_be_is_a_wrong_command_line(
+def test_impossible_options_are_a_wrong_command_line(
     alcid: Alcid, tmp_path: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
     run = alcid("create", tmp_path / "t", *arguments)

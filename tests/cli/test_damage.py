@@ -45,13 +45,13 @@ def test_damaged_bytes_end_in_one_line_or_a_report(good: Path, data: st.DataObje
     path = good.with_name("damaged.index")
     path.write_bytes(content[:kept])
     command, *options = data.draw(st.sampled_from(COMMANDS), "command")
-    found = run(command, str(path), *options)
-    if found.err:
-        # A column whose name is damaged is not there any more: then the command line is wrong.
-        assert found.status in (1, 2)
-        assert (found.out, found.err.count("\n")) == ("", 1)
+    finished = run(command, str(path), *options)
+    if finished.err:
+        # If the name of a column is damaged, the column is missing, and the command line is wrong.
+        assert finished.status in (1, 2)
+        assert (finished.out, finished.err.count("\n")) == ("", 1)
     elif "--json" in options:
-        states = {index["state"] for index in json.loads(found.out).get("indexes", ())}
-        assert found.status == int("damaged" in states)
+        states = {index["state"] for index in json.loads(finished.out).get("indexes", ())}
+        assert finished.status == int("damaged" in states)
     else:
-        assert found.status in (0, 1)
+        assert finished.status in (0, 1)

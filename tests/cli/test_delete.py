@@ -29,12 +29,12 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_a_dry_run_says_what_then_is_deleted(alcid: Alcid, table: Path) -> None:
     before = state(table)
-    wanted = ("delete", table, "--where", "id >= 98 AND id < 103", "--json")
-    dry = alcid(*wanted, "--dry-run")
+    command = ("delete", table, "--where", "id >= 98 AND id < 103", "--json")
+    dry = alcid(*command, "--dry-run")
     assert state(table) == before
     assert ids_of(table) == list(range(200))
-    same = same_numbers(dry, alcid(*wanted))
-    is_keyed = same["files"] is None  # rows are counted by key there
+    same = same_numbers(dry, alcid(*command))
+    is_keyed = same["files"] is None  # rows are counted by key in such a table
     assert same == {"rows": 5, "files": same["files"], "snapshot_id": same["snapshot_id"]}
     assert is_keyed or same["files"] == 2
     assert ids_of(table) == [*range(98), *range(103, 200)]
@@ -50,10 +50,10 @@ def test_what_matches_nothing_changes_nothing(alcid: Alcid, table: Path) -> None
 
 def test_the_text_names_rows_files_and_snapshot(alcid: Alcid, tmp_path: Path) -> None:
     paimon_table(tmp_path / "t").append(rows_of(0, 11))
-    wanted = ("delete", tmp_path / "t", "--where", "name = 'n3'")
+    command = ("delete", tmp_path / "t", "--where", "name = 'n3'")
     report = "deleted 2 rows of 1 file: snapshot 2\n"
-    assert text_of(alcid(*wanted, "--dry-run")) == f"would have {report}"
-    assert text_of(alcid(*wanted)) == report
+    assert text_of(alcid(*command, "--dry-run")) == f"would have {report}"
+    assert text_of(alcid(*command)) == report
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["real", "dry"])

@@ -38,8 +38,8 @@ def index(
     **more: str | int,
 ) -> bytes:
     columns = {"city": list(cities), "n": pa.array(numbers, pa.int32()), "x": list(scores)}
-    given = {name.replace("_", "."): value for name, value in more.items()}
-    return FileIndex.build(pa.table(columns), OPTIONS | given).to_bytes()
+    options = {name.replace("_", "."): value for name, value in more.items()}
+    return FileIndex.build(pa.table(columns), OPTIONS | options).to_bytes()
 
 
 @pytest.fixture
@@ -47,17 +47,17 @@ def diff(alcid: Alcid, tmp_path: Path) -> Diff:
     """Compares bytes that are written to files of these names."""
 
     def run(a: bytes, b: bytes, *arguments: object, name: str = "file") -> Run:
-        places = [tmp_path / letter / name for letter in "AB"]
-        for place, data in zip(places, (a, b), strict=True):
-            place.parent.mkdir(exist_ok=True)
-            place.write_bytes(data)
-        return alcid("diff", *places, *arguments)
+        paths = [tmp_path / letter / name for letter in "AB"]
+        for path, data in zip(paths, (a, b), strict=True):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(data)
+        return alcid("diff", *paths, *arguments)
 
     return run
 
 
 def lines(run: Run) -> list[str]:
-    """What is said below the names of the files."""
+    """The lines below the names of the files."""
     assert run.err == ""
     return run.out.splitlines()[2:]
 
@@ -73,7 +73,7 @@ def test_the_same_bytes(diff: Diff, tmp_path: Path) -> None:
     )
 
 
-def test_other_bytes_with_the_same_content_are_told_and_no_difference(diff: Diff) -> None:
+def test_other_bytes_with_the_same_content_are_mentioned_but_no_difference(diff: Diff) -> None:
     options = {"file-index.bitmap.city.version": 1}
     table = pa.table({"city": CITIES})
     newer, older = (
@@ -114,16 +114,16 @@ def test_a_value_that_only_one_has_in_place_of_null(diff: Diff) -> None:
 
 
 def test_more_rows_in_one(diff: Diff) -> None:
-    one = FileIndex.build(pa.table({"n": [1, 2]}), {"file-index.bsi.columns": "n"}).to_bytes()
+    first = FileIndex.build(pa.table({"n": [1, 2]}), {"file-index.bsi.columns": "n"}).to_bytes()
     two = FileIndex.build(pa.table({"n": [1, 2, 2]}), {"file-index.bsi.columns": "n"}).to_bytes()
-    assert lines(diff(one, two))[:2] == [
+    assert lines(diff(first, two))[:2] == [
         "n, bsi: rows 2 in A, 3 in B",
         "n, bsi: value 2: row 2 only in B",
     ]
 
 
 def test_nulls_that_differ_alone(diff: Diff) -> None:
-    """A row of no value and no null, which only damage can leave."""
+    """A row with neither value nor null, which only damage can leave."""
     whole = FileIndex.build(pa.table({"c": ["a", None]}), {"file-index.bitmap.columns": "c"})
     start = whole.entries[0].start
     data = bytearray(whole.to_bytes())
@@ -143,9 +143,9 @@ def test_without_types_bytes_are_compared_and_a_hint_is_given(diff: Diff) -> Non
 
 
 def test_indexes_that_only_one_has(diff: Diff) -> None:
-    one = write_container({("a", "other"): b"xy", ("b", "other"): b"1"})
+    first = write_container({("a", "other"): b"xy", ("b", "other"): b"1"})
     two = write_container({("a", "other"): b"xz", ("c", "other"): b"1", ("d", "x"): None})
-    run = diff(one, two)
+    run = diff(first, two)
     assert run.status == 1
     assert lines(run) == [
         "a, other: bytes differ first at offset 69",
@@ -156,14 +156,14 @@ def test_indexes_that_only_one_has(diff: Diff) -> None:
     ]
 
 
-def test_an_index_of_which_nothing_was_written(diff: Diff) -> None:
-    one = write_container({("a", "bitmap"): None})
+def test_an_index_that_was_not_written(diff: Diff) -> None:
+    first = write_container({("a", "bitmap"): None})
     two = write_container({("a", "bitmap"): b"x"})
-    assert lines(diff(one, two))[0] == "a, bitmap: written False in A, True in B"
+    assert lines(diff(first, two))[0] == "a, bitmap: written False in A, True in B"
 
 
 def test_filters_of_two_sizes(diff: Diff) -> None:
-    one, two = (
+    first, two = (
         FileIndex.build(
             pa.table({"n": [1]}),
             {
@@ -173,13 +173,13 @@ def test_filters_of_two_sizes(diff: Diff) -> None:
         ).to_bytes()
         for items in (10, 100)
     )
-    assert lines(diff(one, two))[0] == "n, bloom-filter: bits 48 in A, 480 in B"
+    assert lines(diff(first, two))[0] == "n, bloom-filter: bits 48 in A, 480 in B"
 
 
 def test_vectors(diff: Diff) -> None:
-    one = {"a": DeletionVector([1, 2]), "b": DeletionVector([5])}
+    first = {"a": DeletionVector([1, 2]), "b": DeletionVector([5])}
     two = {"a": DeletionVector([1, 3])}
-    run = diff(DeletionVectorFile.write(one).data, DeletionVectorFile.write(two).data)
+    run = diff(DeletionVectorFile.write(first).data, DeletionVectorFile.write(two).data)
     assert run.status == 1
     assert lines(run)[:2] == [
         "vector 0: position 2 only in A; 2 differ",
@@ -205,9 +205,9 @@ def test_hashes_in_another_order(diff: Diff) -> None:
 
 
 def test_sketches(diff: Diff) -> None:
-    one, two = (ThetaSketch().update(pa.array(values)) for values in (["a"], ["a", "b"]))
-    (more,) = set(two.hashes.tolist()) - set(one.hashes.tolist())
-    run = diff(one.to_bytes(), two.to_bytes())
+    first, two = (ThetaSketch().update(pa.array(values)) for values in (["a"], ["a", "b"]))
+    (more,) = set(two.hashes.tolist()) - set(first.hashes.tolist())
+    run = diff(first.to_bytes(), two.to_bytes())
     assert (run.status, lines(run)[0]) == (1, f"sketch: hash {more} only in B")
 
 
@@ -220,18 +220,18 @@ def _puffin(codec: str | None, data: bytes, by: str, positions: list[int]) -> by
 
 
 def test_compression_and_the_writer_are_no_content(diff: Diff) -> None:
-    one = _puffin(None, b"x" * 99, "one", [3])
+    first = _puffin(None, b"x" * 99, "one", [3])
     two = _puffin("zstd", b"x" * 99, "other", [3])
-    run = diff(one, two)
+    run = diff(first, two)
     assert run.status == 0
     assert lines(run)[0].startswith("same content; bytes differ first at offset 4 (mine")
 
 
 def test_blobs(diff: Diff) -> None:
-    one = _puffin(None, b"x" * 99, "one", [3])
+    first = _puffin(None, b"x" * 99, "one", [3])
     two = _puffin(None, b"x" * 90 + b"y", "two", [3, 4])
     vector = "deletion-vector-v1 of fields 2147483645, a.parquet"
-    run = diff(one, two)
+    run = diff(first, two)
     assert run.status == 1
     assert lines(run)[:4] == [
         "mine of fields 4: byte 90 is 78 in A, 79 in B",
@@ -253,8 +253,8 @@ def test_two_blobs_of_one_name(diff: Diff) -> None:
 
 
 def test_json(diff: Diff, tmp_path: Path) -> None:
-    found = diff(HashIndex([1]).to_bytes(), HashIndex([1, 2]).to_bytes(), "--json").json
-    assert found == {
+    document = diff(HashIndex([1]).to_bytes(), HashIndex([1, 2]).to_bytes(), "--json").json
+    assert document == {
         "a": f"{tmp_path}/A/file",
         "b": f"{tmp_path}/B/file",
         "kind": "Paimon hash index",

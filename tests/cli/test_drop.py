@@ -25,7 +25,9 @@ def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def kinds(folder: Path) -> dict[tuple[str, str], int]:
-    return {(one.column, one.index_type): one.bytes for one in library.table(folder).indexes()}
+    return {
+        (index.column, index.index_type): index.bytes for index in library.table(folder).indexes()
+    }
 
 
 def test_a_dry_run_names_what_then_is_dropped(alcid: Alcid, indexed: Path) -> None:
@@ -33,12 +35,12 @@ def test_a_dry_run_names_what_then_is_dropped(alcid: Alcid, indexed: Path) -> No
     size = had["name", "bitmap"]
     shown = f"{size / 1000:.1f} kB" if size >= 1000 else f"{size} B"
     report = f"dropped 1 index of 3 files, {shown}\nbitmap of 'name': 3 files, {shown}\n"
-    wanted = ("drop", indexed, "--column", "name")
-    assert text_of(alcid(*wanted, "--dry-run")) == f"would have {report}"
+    command = ("drop", indexed, "--column", "name")
+    assert text_of(alcid(*command, "--dry-run")) == f"would have {report}"
     assert state(indexed) == before
-    assert text_of(alcid(*wanted)) == report
+    assert text_of(alcid(*command)) == report
     assert kinds(indexed) == {("id", "bsi"): had["id", "bsi"]}
-    assert text_of(alcid(*wanted)) == "dropped nothing: there is no such index\n"
+    assert text_of(alcid(*command)) == "dropped nothing: there is no such index\n"
 
 
 def test_all_are_dropped_by_default(alcid: Alcid, indexed: Path) -> None:

@@ -1,4 +1,4 @@
-"""Each command has examples in its help, and they run as they are written."""
+"""Each command has examples in its help, and all of them run."""
 
 from __future__ import annotations
 

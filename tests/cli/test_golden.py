@@ -1,4 +1,4 @@
-"""Files of other writers: all of them can be inspected, and show what their JSON says."""
+"""Files of other writers: all of them can be inspected and show what their JSON says."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ def test_container(alcid: Alcid, golden: Golden) -> None:
     typed = alcid("inspect", path, *types, "--json")
     head = golden.json["head"]
     for run in (plain, typed):
-        found = run.json
-        assert (run.status, found["size"]) == (0, golden.json["size"])
-        assert (found["version"], found["head_length"]) == (head["version"], head["head_length"])
-        assert found["redundant_bytes"] == head["redundant_length"]
-        places = [
+        document = run.json
+        assert (run.status, document["size"]) == (0, golden.json["size"])
+        assert (document["version"], document["head_length"]) == (
+            head["version"],
+            head["head_length"],
+        )
+        assert document["redundant_bytes"] == head["redundant_length"]
+        entries = [
             (each["column"], each["index_type"], -1 if each["offset"] is None else each["offset"])
-            for each in found["indexes"]
+            for each in document["indexes"]
         ]
-        assert sorted(places) == sorted(
+        assert sorted(entries) == sorted(
             (entry["column"], entry["index_type"], entry["start"]) for entry in head["entries"]
         )
-        assert {each["state"] for each in found["indexes"]} <= {"ok", "empty"}
-        rows = {each["rows"] for each in found["indexes"] if "rows" in each}
+        assert {each["state"] for each in document["indexes"]} <= {"ok", "empty"}
+        rows = {each["rows"] for each in document["indexes"] if "rows" in each}
         assert rows <= {golden.rows}
     for before, after in zip(plain.json["indexes"], typed.json["indexes"], strict=True):
-        known = {name for name, value in before.items() if value is not None}
-        assert {name: after[name] for name in known - {"at_least", "at_most"}} == {
-            name: before[name] for name in known - {"at_least", "at_most"}
+        names = {name for name, value in before.items() if value is not None}
+        assert {name: after[name] for name in names - {"at_least", "at_most"}} == {
+            name: before[name] for name in names - {"at_least", "at_most"}
         }
 
 
@@ -50,12 +53,12 @@ def test_payload(alcid: Alcid, golden: Golden, tmp_path: Path) -> None:
     path.write_bytes(write_container({("c", golden.json["index_type"]): golden.data}))
     types = ("--type", f"c={golden.json['data_type']}")
     run = alcid("inspect", path, *types, "--column", "c", "--limit", 1_000_000, "--json")
-    (found,) = run.json["indexes"]
-    assert (run.status, found["state"]) == (0, "ok")
+    (described,) = run.json["indexes"]
+    assert (run.status, described["state"]) == (0, "ok")
     if golden.json["index_type"] == "bloom-filter":
         return
     nulls = sum(value is None for value in golden.values)
-    assert (found["rows"], found["nulls"]) == (golden.rows, nulls)
+    assert (described["rows"], described["nulls"]) == (golden.rows, nulls)
     if golden.json["index_type"] != "bsi":
-        positions = [row for listed in found["values"] for row in listed["positions"]]
+        positions = [row for listed in described["values"] for row in listed["positions"]]
         assert sorted(positions) == list(range(golden.rows))

@@ -25,7 +25,7 @@ PROBLEM = (
 )
 
 
-def test_name_without_settings_is_told_at_once(tmp_path: Path) -> None:
+def test_name_without_settings_is_refused_at_once(tmp_path: Path) -> None:
     kept = {key: value for key, value in os.environ.items() if "SPARK" not in key}
     command = [sys.executable, "-c", PROGRAM, "query", "lake.shop.orders"]
     catalog = ["--conf", "spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog"]

@@ -11,8 +11,8 @@ from tests.cli.samples import TYPES, Alcid, Json, patched
 
 
 def index(column: str, index_type: str, offset: int, size: int, **facts: Json) -> Json:
-    place = {"column": column, "index_type": index_type, "data_type": None}
-    return {**place, "offset": offset, "size": size, "state": "ok", "problem": None, **facts}
+    entry = {"column": column, "index_type": index_type, "data_type": None}
+    return {**entry, "offset": offset, "size": size, "state": "ok", "problem": None, **facts}
 
 
 UNTYPED = [
@@ -107,16 +107,16 @@ def test_column_lists_values_with_positions(alcid: Alcid, sample: Path) -> None:
         {"value": 90.0, "count": 1, "positions": [1], "truncated": False},
         {"value": "NaN", "count": 1, "positions": [3], "truncated": False},
     ]
-    found = {**UNTYPED[4], **TYPED_FACTS[4], "values": values, "truncated": False}
-    assert (run.status, run.json) == (0, document(sample, [found]))
+    described = {**UNTYPED[4], **TYPED_FACTS[4], "values": values, "truncated": False}
+    assert (run.status, run.json) == (0, document(sample, [described]))
 
 
 def test_limit_bounds_values_and_positions(alcid: Alcid, sample: Path) -> None:
     arguments = ("inspect", sample, "--type", "tags[a]=INT", "--column", "tags[a]", "--limit", 1)
     run = alcid(*arguments, "--json")
-    (found,) = run.json["indexes"]
+    (described,) = run.json["indexes"]
     null = {"value": None, "count": 2, "positions": [2], "truncated": True}
-    assert (found["values"], found["truncated"]) == ([null], True)
+    assert (described["values"], described["truncated"]) == ([null], True)
     assert alcid(*arguments).out.splitlines()[-3:] == [
         "tags[a], bitmap: 1 of 3 values",
         "VALUE  COUNT  POSITIONS",
@@ -126,9 +126,9 @@ def test_limit_bounds_values_and_positions(alcid: Alcid, sample: Path) -> None:
 
 def test_limit_of_values_alone(alcid: Alcid, sample: Path) -> None:
     arguments = ("inspect", sample, "--type", "tags=MAP<STRING, INT>", "--column", "tags[a]")
-    (found,) = alcid(*arguments, "--limit", 2, "--json").json["indexes"]
-    assert [listed["truncated"] for listed in found["values"]] == [False, False]
-    assert found["truncated"] is True
+    (described,) = alcid(*arguments, "--limit", 2, "--json").json["indexes"]
+    assert [listed["truncated"] for listed in described["values"]] == [False, False]
+    assert described["truncated"] is True
 
 
 def test_limit_0_shows_all(alcid: Alcid, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_bsi_keeps_no_list_of_values(alcid: Alcid, sample: Path) -> None:
     assert alcid(*arguments).out.endswith("\nclass_id, bsi: has no list of values\n")
 
 
-def test_damaged_index_is_shown_beside_the_others(alcid: Alcid, sample: Path) -> None:
+def test_damaged_index_is_shown_with_the_others(alcid: Alcid, sample: Path) -> None:
     patched(sample, 866, b"\x09")
     problem = "unknown bitmap version at offset 866: found 9, expected 1 or 2"
     run = alcid("inspect", sample, "--json")
@@ -202,17 +202,17 @@ def test_wrong_type_looks_like_damage_and_is_named(alcid: Alcid, sample: Path) -
 def test_other_columns_are_not_read_for_one(alcid: Alcid, sample: Path) -> None:
     patched(sample, 866, b"\x09")
     run = alcid("inspect", sample, "--json", "--type", "day=DATE", "--column", "day")
-    assert (run.status, [found["column"] for found in run.json["indexes"]]) == (0, ["day"])
+    assert (run.status, [described["column"] for described in run.json["indexes"]]) == (0, ["day"])
 
 
 def test_map_key_of_a_file_without_rows_is_empty(alcid: Alcid, tmp_path: Path) -> None:
     table = pa.table({"m": pa.array([], pa.map_(pa.string(), pa.int32()))})
     path = tmp_path / "empty.index"
     path.write_bytes(FileIndex.build(table, {"file-index.bitmap.columns": "m[a]"}).to_bytes())
-    place = {"column": "m[a]", "index_type": "bitmap", "data_type": "INT"}
+    entry = {"column": "m[a]", "index_type": "bitmap", "data_type": "INT"}
     state = {"offset": None, "size": 0, "state": "empty", "problem": None}
     run = alcid("inspect", path, "--json", "--type", "m[a]=INT")
-    assert (run.status, run.json["indexes"]) == (0, [{**place, **state}])
+    assert (run.status, run.json["indexes"]) == (0, [{**entry, **state}])
     text = alcid("inspect", path, "--type", "m[a]=INT", "--column", "m[a]")
     assert text.out.splitlines()[-3:] == [
         "m[a]    INT   bitmap       -      0  empty",
@@ -225,10 +225,10 @@ def test_index_type_of_someone_else_is_no_damage(alcid: Alcid, tmp_path: Path) -
     path = tmp_path / "new.index"
     path.write_bytes(write_container({("a", "cuckoo"): b"123"}))
     run = alcid("inspect", path, "--json", "--type", "a=INT")
-    place = {"column": "a", "index_type": "cuckoo", "data_type": "INT", "offset": 47, "size": 3}
+    entry = {"column": "a", "index_type": "cuckoo", "data_type": "INT", "offset": 47, "size": 3}
     assert (run.status, run.json["indexes"]) == (
         0,
-        [{**place, "state": "unknown", "problem": None}],
+        [{**entry, "state": "unknown", "problem": None}],
     )
     assert alcid("inspect", path).out.endswith("  unknown\n")
 

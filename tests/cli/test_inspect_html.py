@@ -147,9 +147,9 @@ def test_many_texts_come_into_groups_of_as_many() -> None:
 
 
 def test_blobs_of_a_bundle_are_known(alcid: Alcid) -> None:
-    found = alcid("inspect", OWN / "bundles/1.0/indexes.bin", "--json").json
-    assert [blob["state"] for blob in found["blobs"]] == ["ok"] * 8
-    facts = {blob["type"]: blob for blob in found["blobs"]}
+    document = alcid("inspect", OWN / "bundles/1.0/indexes.bin", "--json").json
+    assert [blob["state"] for blob in document["blobs"]] == ["ok"] * 8
+    facts = {blob["type"]: blob for blob in document["blobs"]}
     assert facts["alcid-files-v1"]["files"] == 3
     assert facts["alcid-directory-v1"]["kinds"] == 5
     assert facts["alcid-bundle-v1"]["bundle_version"] == "1.0"
@@ -160,8 +160,8 @@ def test_a_damaged_block_of_a_bundle_is_seen(alcid: Alcid, tmp_path: Path) -> No
     file = tmp_path / "indexes.bin"
     file.write_bytes((OWN / "bundles/1.0/indexes.bin").read_bytes())
     run = alcid("inspect", patched(file, 2600, b"\xaa\xbb"), "--json")
-    found = run.json
-    assert (run.status, found["damaged"]) == (1, 1)
-    (blob,) = [blob for blob in found["blobs"] if blob["state"] == "damaged"]
+    document = run.json
+    assert (run.status, document["damaged"]) == (1, 1)
+    (blob,) = [blob for blob in document["blobs"] if blob["state"] == "damaged"]
     assert blob["properties"]["index-type"] == "bloom-filter"
     assert blob["problem"].startswith("damaged block of bloom-filter of 'id', file 1 at offset")

@@ -1,4 +1,4 @@
-"""`alcid inspect` of table indexes, Puffin files and what stands in them."""
+"""`alcid inspect` of table indexes, Puffin files and their contents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.golden_files import Golden, Json, golden_files, golden_id
 
 
 def inspect(alcid: Alcid, path: Path, *options: str) -> dict[str, Any]:
-    found = alcid("inspect", path, "--json", *options)
-    assert (found.status, found.err) == (0, "")
-    document: dict[str, Any] = json.loads(found.out)
+    finished = alcid("inspect", path, "--json", *options)
+    assert (finished.status, finished.err) == (0, "")
+    document: dict[str, Any] = json.loads(finished.out)
     assert (document.pop("file"), document.pop("size")) == (str(path), path.stat().st_size)
     return document
 
@@ -80,8 +80,8 @@ def test_a_hash_index(alcid: Alcid, tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "index-4a63bd9f-0"  # without an ending, as Paimon names it
     shutil.copy(golden.path.with_suffix(".bin"), path)
     if not stored:
-        found = alcid("inspect", path)
-        assert (found.status, found.out) == (1, "")
+        finished = alcid("inspect", path)
+        assert (finished.status, finished.out) == (1, "")
         return
     assert inspect(alcid, path) == {
         "kind": "Paimon hash index",
@@ -108,19 +108,19 @@ def test_a_puffin_file(alcid: Alcid, golden: Golden) -> None:
         expected["properties"] = golden.json["properties"]
     assert document == expected
     names = ("type", "fields", "snapshot_id", "sequence_number", "offset", "codec")
-    for found, stated in zip(blobs, golden.json["blobs"], strict=True):
-        assert {name: found[name] for name in names} == {name: stated[name] for name in names}
-        assert (found["bytes"], found.get("properties", {})) == (
+    for blob, stated in zip(blobs, golden.json["blobs"], strict=True):
+        assert {name: blob[name] for name in names} == {name: stated[name] for name in names}
+        assert (blob["bytes"], blob.get("properties", {})) == (
             stated["length"],
             stated["properties"],
         )
         if "positions" in stated:
-            assert found.items() >= vector_facts(stated).items()
+            assert blob.items() >= vector_facts(stated).items()
         elif stated["type"] == library.puffin.THETA_SKETCH:
-            assert int(found["estimate"]) == int(stated["properties"]["ndv"])
-            assert found["theta"] <= 1
+            assert int(blob["estimate"]) == int(stated["properties"]["ndv"])
+            assert blob["theta"] <= 1
         else:
-            assert found["state"] == "unknown"
+            assert blob["state"] == "unknown"
 
 
 @pytest.mark.parametrize("golden", golden_files("theta"), ids=golden_id)
@@ -161,8 +161,8 @@ def test_text_of_a_deletion_vector_file(alcid: Alcid, vectors: Path) -> None:
 
 
 def test_a_limit_is_said(alcid: Alcid, vectors: Path) -> None:
-    found = alcid("inspect", vectors, "--limit", "1")
-    assert "\n1 of 3 vectors\n" in found.out
+    finished = alcid("inspect", vectors, "--limit", "1")
+    assert "\n1 of 3 vectors\n" in finished.out
     assert inspect(alcid, vectors, "--limit", "1")["truncated"]
 
 
@@ -170,12 +170,12 @@ def test_a_damaged_vector_is_shown_and_the_others_too(alcid: Alcid, vectors: Pat
     data = bytearray(vectors.read_bytes())
     data[20] ^= 1
     vectors.write_bytes(data)
-    found = alcid("inspect", vectors, "--json")
-    shown = json.loads(found.out)["vectors"]
-    assert found.status == 1
+    finished = alcid("inspect", vectors, "--json")
+    shown = json.loads(finished.out)["vectors"]
+    assert finished.status == 1
     assert [vector["state"] for vector in shown] == ["damaged", "ok", "ok"]
     assert "checksum" in shown[0]["problem"]
-    # Damage that is not shown counts too.
+    # Damage counts even if it is not shown.
     data[20] ^= 1
     data[-1] ^= 1
     vectors.write_bytes(data)
@@ -198,21 +198,21 @@ def test_a_damaged_blob_is_shown_and_the_others_too(alcid: Alcid, tmp_path: Path
     data = bytearray(path.read_bytes())
     data[10] ^= 1
     path.write_bytes(data)
-    found = alcid("inspect", path, "--json")
-    assert found.status == 1
-    assert [blob["state"] for blob in json.loads(found.out)["blobs"]] == ["damaged", "ok"]
+    finished = alcid("inspect", path, "--json")
+    assert finished.status == 1
+    assert [blob["state"] for blob in json.loads(finished.out)["blobs"]] == ["damaged", "ok"]
     assert "\ndeletion-vector-v1  2147483645           -1               -1       4     42  -      damaged: " in alcid("inspect", path).out  # fmt: skip # noqa: E501
 
 
 def test_what_has_no_columns_is_not_asked_for_one(alcid: Alcid, vectors: Path) -> None:
-    found = alcid("inspect", vectors, "--column", "a")
-    assert (found.status, found.out) == (2, "")
-    assert found.err == (
+    finished = alcid("inspect", vectors, "--column", "a")
+    assert (finished.status, finished.out) == (2, "")
+    assert finished.err == (
         f"alcid: --column: {vectors} is a Paimon deletion vector file, which has no columns\n"
     )
-    found = alcid("probe", vectors, "a = 1")
-    assert found.status == 1
-    assert found.err == (
+    finished = alcid("probe", vectors, "a = 1")
+    assert finished.status == 1
+    assert finished.err == (
         f"alcid: {vectors}: only file indexes can be probed: found a Paimon deletion vector file,"
         " expected a Paimon file index\n"
     )
@@ -238,9 +238,9 @@ def test_what_is_taken_for_a_hash_index(
 ) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    found = alcid("inspect", path)
-    assert found.status == (0 if is_hashes else 1)
-    assert ("Paimon hash index" in found.out) == is_hashes
+    finished = alcid("inspect", path)
+    assert finished.status == (0 if is_hashes else 1)
+    assert ("Paimon hash index" in finished.out) == is_hashes
 
 
 SMALL = [
@@ -261,13 +261,13 @@ def test_damaged_bytes_end_in_one_line_or_a_report(
     kept = data.draw(st.just(len(content)) | st.integers(0, len(content)), "kept")
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(content[:kept])
-    found = run("inspect", str(path), "--json")
-    if found.err:
-        assert (found.status, found.out, found.err.count("\n")) == (1, "", 1)
+    finished = run("inspect", str(path), "--json")
+    if finished.err:
+        assert (finished.status, finished.out, finished.err.count("\n")) == (1, "", 1)
         return
-    document = json.loads(found.out)
+    document = json.loads(finished.out)
     items = document.get("vectors", []) + document.get("blobs", [])
-    assert found.status == int(any(item["state"] == "damaged" for item in items))
+    assert finished.status == int(any(item["state"] == "damaged" for item in items))
 
 
 @pytest.mark.parametrize(
@@ -287,9 +287,9 @@ def test_a_vector_file_with_a_damaged_head_is_still_one(
     data += bytes(-len(data) % 4)  # the size of whole hashes
     data[offset] ^= 2
     path.write_bytes(data)
-    found = alcid("inspect", path)
-    assert found.status == 1
-    assert problem in found.out + found.err
+    finished = alcid("inspect", path)
+    assert finished.status == 1
+    assert problem in finished.out + finished.err
 
 
 def test_a_file_of_vectors_of_delta_is_called_so(alcid: Alcid, tmp_path: Path) -> None:
@@ -298,8 +298,8 @@ def test_a_file_of_vectors_of_delta_is_called_so(alcid: Alcid, tmp_path: Path) -
     ).data
     name = "deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin"
     (tmp_path / name).write_bytes(data)
-    found = inspect(alcid, tmp_path / name)
-    assert (found["kind"], found["vectors"][0]["positions"]) == (
+    document = inspect(alcid, tmp_path / name)
+    assert (document["kind"], document["vectors"][0]["positions"]) == (
         "Delta deletion vector file",
         [0, 9],
     )

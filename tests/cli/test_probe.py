@@ -16,7 +16,7 @@ def answer(path: Path, predicate: str, **fields: Json) -> Json:
 
 
 @pytest.mark.parametrize(
-    ("predicate", "found"),
+    ("predicate", "expected_answer"),
     [
         ("score > 60", {"answer": "rows", "count": 3, "positions": [1, 2, 3]}),
         ("score > 60 AND tags['a'] = 2", {"answer": "rows", "count": 1, "positions": [1]}),
@@ -27,9 +27,11 @@ def answer(path: Path, predicate: str, **fields: Json) -> Json:
         ("name IS NULL OR score = 50", {"answer": "rows", "count": 3, "positions": [0, 1, 2]}),
     ],
 )
-def test_json_of_a_predicate(alcid: Alcid, sample: Path, predicate: str, found: Json) -> None:
+def test_json_of_a_predicate(
+    alcid: Alcid, sample: Path, predicate: str, expected_answer: Json
+) -> None:
     run = alcid("probe", sample, predicate, *TYPES, "--json")
-    assert (run.status, run.json) == (0, answer(sample, predicate, **found))
+    assert (run.status, run.json) == (0, answer(sample, predicate, **expected_answer))
 
 
 @pytest.mark.parametrize(
@@ -49,8 +51,8 @@ def test_text_of_a_predicate(alcid: Alcid, sample: Path, predicate: str, line: s
 
 def test_limit_bounds_positions_and_not_the_count(alcid: Alcid, sample: Path) -> None:
     run = alcid("probe", sample, "score > 60", *TYPES, "--limit", 2, "--json")
-    found = {"answer": "rows", "count": 3, "positions": [1, 2], "truncated": True}
-    assert run.json == answer(sample, "score > 60", **found)
+    expected_answer = {"answer": "rows", "count": 3, "positions": [1, 2], "truncated": True}
+    assert run.json == answer(sample, "score > 60", **expected_answer)
     assert alcid("probe", sample, "score > 60", *TYPES, "--limit", 2).out == "3 rows: 1, 2, ...\n"
 
 
@@ -72,15 +74,15 @@ def test_rows_that_may_not_match_are_noted(alcid: Alcid, sample: Path) -> None:
         "note: no index can answer: (length(name) = 2)",
         "note: some of these rows may not match: apply the predicate to them",
     ]
-    found = {"answer": "rows", "exact": False, "count": 3, "positions": [1, 2, 3]}
+    expected_answer = {"answer": "rows", "exact": False, "count": 3, "positions": [1, 2, 3]}
     notes = ["no index can answer: (length(name) = 2)"]
     run = alcid("probe", sample, predicate, *TYPES, "--json")
-    assert run.json == answer(sample, predicate, **found, notes=notes)
+    assert run.json == answer(sample, predicate, **expected_answer, notes=notes)
 
 
 def test_notes_say_what_no_index_answers(alcid: Alcid, sample: Path) -> None:
     predicate = "scores > 60 OR scores < 3 OR length(name) = 2"
-    run = alcid("probe", sample, predicate)  # no type is needed where no index is asked
+    run = alcid("probe", sample, predicate)  # no type is needed if no index is asked
     assert run.out.splitlines() == [
         "any row: the indexes cannot decide",
         "note: no index of column scores",
@@ -105,10 +107,10 @@ def test_top_n(alcid: Alcid, sample: Path, options: list[object], positions: lis
         "descending": "--ascending" not in options,
         "nulls": "first" if "first" in options else "last",
     }
-    found = {"answer": "rows", "count": len(positions), "positions": positions}
+    rows = {"answer": "rows", "count": len(positions), "positions": positions}
     asked: Json = {"file": str(sample), "predicate": None, "order": order}
-    told = {"exact": True, "truncated": False, "notes": []}
-    assert (run.status, run.json) == (0, {**asked, **found, **told})
+    exactness = {"exact": True, "truncated": False, "notes": []}
+    assert (run.status, run.json) == (0, {**asked, **rows, **exactness})
 
 
 @pytest.mark.parametrize(
@@ -134,8 +136,8 @@ def test_rows_that_no_index_orders_are_noted(alcid: Alcid, sample: Path) -> None
         "note: no range-bitmap index of column class_id",
         "note: these rows are not in order: sort them to get the first",
     ]
-    found = alcid(*arguments, "--json").json
-    assert (found["exact"], found["positions"]) == (False, [1, 2, 3])
+    document = alcid(*arguments, "--json").json
+    assert (document["exact"], document["positions"]) == (False, [1, 2, 3])
 
 
 def test_char_is_not_ordered(alcid: Alcid, tmp_path: Path) -> None:
@@ -174,6 +176,6 @@ def test_index_type_of_someone_else_is_an_error(alcid: Alcid, tmp_path: Path) ->
     path = tmp_path / "new.index"
     path.write_bytes(write_container({("a", "cuckoo"): b"123"}))
     run = alcid("probe", path, "a = 1", "--type", "a=INT")
-    known = "bloom-filter, bitmap, range-bitmap, bsi"
-    message = f"column a: found index type 'cuckoo', expected {known}"
+    supported = "bloom-filter, bitmap, range-bitmap, bsi"
+    message = f"column a: found index type 'cuckoo', expected {supported}"
     assert (run.status, run.out, run.err) == (1, "", f"alcid: {message}\n")

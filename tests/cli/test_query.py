@@ -71,10 +71,12 @@ def test_twenty_rows_are_all_of_twenty(alcid: Alcid, events: Path) -> None:
 def test_rows_are_chosen_and_ordered(alcid: Alcid, events: Path) -> None:
     where = "user = 'u7' AND score > 0.9"
     order = ("--order-by", "score DESC, id", "--limit", "3")
-    found = alcid("query", events, "--where", where, "--select", "score,id", *order, "--json").json
-    wanted = EVENTS.filter((pc.field("user") == "u7") & (pc.field("score") > 0.9))
-    wanted = wanted.sort_by([("score", "descending")]).select(["score", "id"]).slice(0, 3)
-    assert found == {"rows": wanted.to_pylist(), "count": 3}
+    document = alcid(
+        "query", events, "--where", where, "--select", "score,id", *order, "--json"
+    ).json
+    expected = EVENTS.filter((pc.field("user") == "u7") & (pc.field("score") > 0.9))
+    expected = expected.sort_by([("score", "descending")]).select(["score", "id"]).slice(0, 3)
+    assert document == {"rows": expected.to_pylist(), "count": 3}
 
 
 def test_select_may_be_given_twice_and_quotes_odd_names(alcid: Alcid, tmp_path: Path) -> None:
@@ -131,9 +133,9 @@ def test_parquet_file_has_the_same_rows(alcid: Alcid, odd: Path, form: tuple[str
     output = odd.parent / "found.parquet"
     run = alcid("query", odd, "--output", output, *form)
     assert (run.status, run.out, run.err) == (0, "", "")
-    found = pq.read_table(output)
-    assert found.drop_columns(["ratio"]).equals(ODD.drop_columns(["ratio"]))
-    assert str(found["ratio"].to_pylist()) == "[nan, 0.25]"
+    table = pq.read_table(output)
+    assert table.drop_columns(["ratio"]).equals(ODD.drop_columns(["ratio"]))
+    assert str(table["ratio"].to_pylist()) == "[nan, 0.25]"
 
 
 def test_format_goes_by_the_name_of_the_file(alcid: Alcid, events: Path) -> None:
@@ -152,8 +154,8 @@ def test_csv_of_many_rows_has_one_head(alcid: Alcid, tmp_path: Path) -> None:
     numbers = list(range(20_001))
     rows = pa.table({"id": numbers, "tags": [[number] for number in numbers]})
     pq.write_table(rows, tmp_path / "a.parquet")
-    found = alcid("query", tmp_path, "--format", "csv").out.splitlines()
-    assert found == ['"id","tags"', *(f'{number},"[{number}]"' for number in numbers)]
+    lines = alcid("query", tmp_path, "--format", "csv").out.splitlines()
+    assert lines == ['"id","tags"', *(f'{number},"[{number}]"' for number in numbers)]
 
 
 def test_folder_without_files_has_neither_columns_nor_rows(alcid: Alcid, tmp_path: Path) -> None:
@@ -213,11 +215,11 @@ def test_paimon_table_of_the_past(alcid: Alcid, tmp_path: Path) -> None:
         (["--conf", "=secret"], 2, "--conf: found something else, expected KEY=VALUE"),
         *(
             (
-                ["--count", *given],
+                ["--count", *arguments],
                 2,
                 "--count: prints only a number, so it cannot be combined with --format or --output",
             )
-            for given in (["--output", "rows.json"], ["--format", "csv"])
+            for arguments in (["--output", "rows.json"], ["--format", "csv"])
         ),
         (
             ["--where", "soundex(user) = 'U100'"],
@@ -255,13 +257,14 @@ def test_errors_are_one_line(
 
 
 @pytest.mark.parametrize(
-    "given", [("query", "none", "--output"), ("explain", "none", "--html"), ("sql", "x", "--html")]
+    "refused_option",
+    [("query", "none", "--output"), ("explain", "none", "--html"), ("sql", "x", "--html")],
 )
 def test_place_of_a_file_is_looked_at_before_the_table(
-    alcid: Alcid, tmp_path: Path, given: tuple[str, str, str]
+    alcid: Alcid, tmp_path: Path, refused_option: tuple[str, str, str]
 ) -> None:
-    *command, option = given
-    more = ["--explain"] if given[0] == "sql" else []
+    *command, option = refused_option
+    more = ["--explain"] if refused_option[0] == "sql" else []
     run = alcid(*command, *more, option, f"{tmp_path}/no/it.csv")
     problem = f"alcid: {tmp_path}/no: no such folder, for {option} {tmp_path}/no/it.csv\n"
     assert (run.status, run.out, run.err) == (1, "", problem)

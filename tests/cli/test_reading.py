@@ -35,16 +35,16 @@ def events(tmp_path: Path) -> Path:
 def test_explain_is_that_of_the_table(alcid: Alcid, events: Path) -> None:
     where = "user = 'u7' AND id < 100"
     run = alcid("explain", events, "--where", where, "--select", "score", "--limit", "3")
-    wanted = str(library.parquet(events).explain(where, columns=["score"], limit=3))
+    explanation = str(library.parquet(events).explain(where, columns=["score"], limit=3))
     assert (run.status, run.err) == (0, "")
     without_times = re.compile(r" +(ms|\d+\.\d)$", re.MULTILINE)
-    assert without_times.sub("", run.out) == without_times.sub("", f"{wanted}\n")
+    assert without_times.sub("", run.out) == without_times.sub("", f"{explanation}\n")
 
 
 def test_explain_of_a_run_says_what_was_read(alcid: Alcid, events: Path) -> None:
     def rows_of(*more: str) -> object:
-        found = alcid("explain", events, "--where", "score > 0.9", "--json", *more).json
-        return found["stages"][-1]["after"]["rows"]
+        document = alcid("explain", events, "--where", "score > 0.9", "--json", *more).json
+        return document["stages"][-1]["after"]["rows"]
 
     assert (rows_of(), rows_of("--run")) == (None, 99)
 
@@ -54,14 +54,14 @@ def test_explain_writes_a_page(alcid: Alcid, events: Path) -> None:
     run = alcid("explain", events, "--where", "id = 7", "--html", page)
     assert (run.status, run.out, run.err) == (0, f"written to {page}\n", "")
     assert page.read_text().startswith("<!doctype html>")
-    found = alcid("explain", events, "--where", "id = 7", "--html", page, "--json").json
-    assert found["predicate"] == "id = 7"
+    document = alcid("explain", events, "--where", "id = 7", "--html", page, "--json").json
+    assert document["predicate"] == "id = 7"
 
 
 def test_explain_tells_what_becomes_of_each_file(alcid: Alcid, events: Path) -> None:
     command = ("explain", events, "--where", "id >= 500", "--files")
-    found = alcid(*command, "--json").json
-    assert [one["path"] for one in found["files"]] == ["a.parquet", "b.parquet"]
+    document = alcid(*command, "--json").json
+    assert [file["path"] for file in document["files"]] == ["a.parquet", "b.parquet"]
     assert alcid(*command).err == (
         "alcid: --files: needs --json without --html, which always includes the files\n"
     )
@@ -79,8 +79,8 @@ def test_list_shows_each_index_and_its_bytes(alcid: Alcid, events: Path) -> None
     assert row.split() == [
         *("user", "bitmap", "1", "0", "1", "0", f"{info.bytes:,}", f"{info.bytes / 500:.2f}")
     ]
-    found = alcid("list", events, "--json").json
-    assert found == {
+    document = alcid("list", events, "--json").json
+    assert document == {
         "table": str(events),
         "files": 2,
         "indexes": [
@@ -108,7 +108,7 @@ def test_list_without_an_index_says_what_makes_one(alcid: Alcid, tmp_path: Path)
 
 
 def source_of(level: int, **files: int) -> bytes:
-    """What an entry of a primary-key index says of its data files."""
+    """What the entry of a primary-key index says about its data files."""
     parts = [struct.pack(">iii", 1, level, len(files))]
     for name, rows in files.items():
         parts += (struct.pack(">H", len(name)), name.encode(), struct.pack(">q", rows))
@@ -121,14 +121,14 @@ def test_list_has_the_indexes_that_paimon_keeps_of_keys(alcid: Alcid, tmp_path: 
         tmp_path / "orders", ORDERS.schema, primary_key=["id"], options=options
     )
     table.upsert(ORDERS)
-    (file,) = [one.file for one in table.snapshot.state.entries]
+    (file,) = [entry.file for entry in table.snapshot.state.entries]
     column = table.snapshot.schema.fields[1]
     asked = {"pk-btree.index.columns": column.name, "pk-bitmap.index.columns": f"{column.name},x"}
     whole = {"_ROW_RANGE_START": 0, "_ROW_RANGE_END": 4, "_INDEX_FIELD_ID": column.id}
 
     def entry(number: int, source: bytes) -> IndexEntry:
-        known = {**whole, "_SOURCE_META": source}
-        return IndexEntry(EMPTY, 0, "btree", f"index-{number}", 123, 5, None, None, known)
+        record = {**whole, "_SOURCE_META": source}
+        return IndexEntry(EMPTY, 0, "btree", f"index-{number}", 123, 5, None, None, record)
 
     name, rows = file.name, file.rows
     before = table.folder.latest_schema()
@@ -143,13 +143,13 @@ def test_list_has_the_indexes_that_paimon_keeps_of_keys(alcid: Alcid, tmp_path: 
     table.committer().commit(lambda _: change)
     after = replace(before, id=1, options={**before.options, **asked})
     table.storage.create("schema/schema-1", after.to_json())
-    found = alcid("list", tmp_path / "orders", "--json").json["indexes"]
+    listed = alcid("list", tmp_path / "orders", "--json").json["indexes"]
     states = ("index_type", "fresh", "stale", "absent", "damaged", "bytes", "rows")
-    assert [tuple(one[key] for key in states) for one in found] == [
+    assert [tuple(index[key] for key in states) for index in listed] == [
         ("pk-bitmap", 0, 0, 1, 0, 0, 0),
         ("pk-btree", 1, 1, 0, 1, 123, 5),
     ]
-    assert {one["column"] for one in found} == {column.name}
+    assert {index["column"] for index in listed} == {column.name}
     text = alcid("list", tmp_path / "orders").out
     assert "no index" not in text
     assert "pk-btree" in text
@@ -158,9 +158,9 @@ def test_list_has_the_indexes_that_paimon_keeps_of_keys(alcid: Alcid, tmp_path: 
 def test_list_of_a_paimon_table_counts_rows(alcid: Alcid, tmp_path: Path) -> None:
     options = {"file-index.bitmap.columns": "item"}
     library.create_table(tmp_path / "orders", ORDERS.schema, options=options).append(ORDERS)
-    (found,) = alcid("list", tmp_path / "orders", "--json").json["indexes"]
-    assert (found["fresh"], found["rows"]) == (1, 5)
-    assert found["bytes_per_row"] == found["bytes"] / 5
+    (state,) = alcid("list", tmp_path / "orders", "--json").json["indexes"]
+    assert (state["fresh"], state["rows"]) == (1, 5)
+    assert state["bytes_per_row"] == state["bytes"] / 5
 
 
 def test_verify_of_a_sound_table(alcid: Alcid, events: Path) -> None:
@@ -191,8 +191,8 @@ def test_verify_ends_with_1_where_an_index_is_wrong(alcid: Alcid, events: Path) 
 
 
 def test_index_path_is_where_the_indexes_are(alcid: Alcid, events: Path) -> None:
-    found = alcid("list", events, "--index-path", events.parent / "elsewhere", "--json").json
-    assert found["indexes"] == []
+    document = alcid("list", events, "--index-path", events.parent / "elsewhere", "--json").json
+    assert document["indexes"] == []
 
 
 def test_narrow_terminal_leaves_columns_out_and_cuts_texts() -> None:

@@ -19,7 +19,7 @@ NEW = "index/index-99999999-0000-0000-0000-000000000000-0"
 
 
 def damaged_table(folder: Path) -> str:
-    """A table with two vectors of its only data file; the name of that."""
+    """A table with two vectors for its only data file; returns the name of the file."""
     table = paimon_table(folder)
     table.append(rows_of(0, 10))
     table.delete("id = 1")
@@ -41,7 +41,7 @@ def test_a_dry_run_says_what_then_is_repaired(alcid: Alcid, tmp_path: Path) -> N
         "would have repaired 2 problems in 1 commit: snapshot 3; would have removed 0 leftovers"
     )
     same = same_numbers(dry, alcid("repair", folder, "--json"))
-    assert [(one["file"], one["done"]) for one in same["mended"]] == [
+    assert [(repair["file"], repair["done"]) for repair in same["mended"]] == [
         (NEW, "dropped"),
         (name, "merged to one, of 2 rows"),
     ]
@@ -55,7 +55,7 @@ def test_a_dry_run_says_what_then_is_repaired(alcid: Alcid, tmp_path: Path) -> N
 def test_it_ends_with_1_where_something_cannot_be_repaired(alcid: Alcid, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     name = damaged_table(folder)
-    (path,) = (one for one in (folder / "index").iterdir() if one.name != Path(NEW).name)
+    (path,) = (path for path in (folder / "index").iterdir() if path.name != Path(NEW).name)
     flip(path, -1)
     run = alcid("repair", folder)
     assert (run.status, run.err) == (1, "")
@@ -76,7 +76,7 @@ def test_indexes_of_a_folder_of_parquet_files_are_built_again(alcid: Alcid, tmp_
     assert alcid("verify", folder).status == 1
     dry = alcid("repair", folder, "--dry-run", "--json")
     same = same_numbers(dry, alcid("repair", folder, "--json"))
-    assert [(one["file"], one["what"], one["done"]) for one in same["mended"]] == [
+    assert [(repair["file"], repair["what"], repair["done"]) for repair in same["mended"]] == [
         ("part-0.parquet", "bitmap of 'name'", "built anew")
     ]
     assert alcid("verify", folder).status == 0

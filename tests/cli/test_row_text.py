@@ -14,7 +14,7 @@ _MAP = pa.map_(pa.int32(), pa.timestamp("ns"))
 
 
 @pytest.mark.parametrize(
-    ("kind", "values", "found"),
+    ("kind", "values", "expected"),
     [
         (pa.list_(pa.timestamp("ns")), [[1], None, []], [["1970-01-01 00:00:00.000000001"]]),
         (pa.list_(pa.date32()), [[3_000_000], None, []], [["10183-09-21"]]),
@@ -32,9 +32,11 @@ _MAP = pa.map_(pa.int32(), pa.timestamp("ns"))
     ],
     ids=str,
 )
-def test_a_value_of_any_type_becomes_json(kind: Any, values: list[Any], found: list[Any]) -> None:
+def test_a_value_of_any_type_becomes_json(
+    kind: Any, values: list[Any], expected: list[Any]
+) -> None:
     column = pa.chunked_array([pa.array(values, kind)])
-    assert json_values(column)[: len(found)] == found
+    assert json_values(column)[: len(expected)] == expected
 
 
 def test_a_part_of_a_nested_column_has_its_own_values() -> None:

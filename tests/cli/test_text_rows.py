@@ -40,15 +40,15 @@ MOMENT = pa.timestamp("ms", "UTC")
         (pa.bool_(), ["true", "false"], [True, False]),
         (pa.string(), ["007", "NA", "null", "", '""'], ["007", "NA", "null", None, ""]),
     ],
-    ids=lambda one: str(one) if isinstance(one, pa.DataType) else "",
+    ids=lambda value: str(value) if isinstance(value, pa.DataType) else "",
 )
 def test_csv(kind: pa.DataType, texts: list[str], values: list[Any]) -> None:
     content = "\n".join(["n,A", *(f"{row},{text}" for row, text in enumerate(texts))])
     with using(Settings("-05:00", case_sensitive=False)):
-        found = read_csv(content.encode(), pa.schema([("a", kind)]))
-    assert found.schema.field("A").type == kind
-    assert [_shown(one) for one in found["A"].to_pylist()] == values
-    assert found["n"].type == pa.int64()
+        table = read_csv(content.encode(), pa.schema([("a", kind)]))
+    assert table.schema.field("A").type == kind
+    assert [_shown(value) for value in table["A"].to_pylist()] == values
+    assert table["n"].type == pa.int64()
 
 
 def _shown(value: Any) -> Any:
@@ -73,8 +73,8 @@ def test_json_lines_have_all_types() -> None:
         ' "clock": "10:11:12", "tags": {"a": [1, 2]}, "who": {"name": "ann", "facts": {"x": 1}}}\n'
         '\n{"id": 2, "extra": "x"}\n'
     )
-    found = read_json_lines(lines.encode(), table)
-    assert found.to_pylist() == [
+    rows = read_json_lines(lines.encode(), table)
+    assert rows.to_pylist() == [
         {
             "id": 1,
             "price": Decimal("2.25"),

@@ -20,13 +20,13 @@ def test_a_dry_run_says_what_then_is_upserted(alcid: Alcid, tmp_path: Path) -> N
     paimon_table(folder, keyed=True).upsert(rows_of(0, 10))
     file.write_text("op,id,name\n+I,50,new\n+U,3,changed\n-D,7,\n")
     before = state(folder)
-    wanted = ("upsert", folder, file, "--row-kind", "op")
-    shown = text_of(alcid(*wanted, "--dry-run")).splitlines()
+    command = ("upsert", folder, file, "--row-kind", "op")
+    shown = text_of(alcid(*command, "--dry-run")).splitlines()
     assert shown[0].startswith("would have upserted 2 rows and deleted 1, 2 older rows replaced; ")
     assert shown[1:] == ["columns: op, id, name", "not given: score"]
-    dry = alcid(*wanted, "--dry-run", "--json")
+    dry = alcid(*command, "--dry-run", "--json")
     assert state(folder) == before
-    same = same_numbers(dry, alcid(*wanted, "--json"))
+    same = same_numbers(dry, alcid(*command, "--json"))
     keys = ("rows", "deletes", "replaced", "buckets", "is_compacted")
     assert {key: same[key] for key in keys} == {
         "rows": 2,
@@ -37,8 +37,8 @@ def test_a_dry_run_says_what_then_is_upserted(alcid: Alcid, tmp_path: Path) -> N
     }
     assert {"files", "bytes_written", "index_bytes", "snapshot_id", "skipped"} <= same.keys()
     assert ids_of(folder) == [0, 1, 2, 3, 4, 5, 6, 8, 9, 50]
-    found = library.paimon(folder).scan("id IN (3, 50)", columns=["name"], order_by="id")
-    assert found.to_arrow()["name"].to_pylist() == ["changed", "new"]
+    scan = library.paimon(folder).scan("id IN (3, 50)", columns=["name"], order_by="id")
+    assert scan.to_arrow()["name"].to_pylist() == ["changed", "new"]
 
 
 def test_what_is_not_compacted_is_read_if_asked_for(alcid: Alcid, tmp_path: Path) -> None:

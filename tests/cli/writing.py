@@ -1,4 +1,4 @@
-"""Tables that commands change, and what their folders hold."""
+"""Tables that commands change, and what their folders contain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SECONDS = re.compile(r"\d+\.\d s\b")
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
-    """All that lies below a folder, with its size and the time of its last change."""
+    """All files below a folder, with size and modification time."""
     return {
         str(path.relative_to(folder)): (path.stat().st_size, path.stat().st_mtime_ns)
         for path in sorted(folder.rglob("*"))
@@ -34,16 +34,16 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def rows_of(first: int, last: int) -> pa.Table:
-    """Rows with ids from one to another, which is left out."""
+    """Rows with ids from `first` to `last`, without `last`."""
     ids = range(first, last)
     return pa.table(
-        {"id": ids, "name": [f"n{one % 7}" for one in ids], "score": [one / 4 for one in ids]},
+        {"id": ids, "name": [f"n{key % 7}" for key in ids], "score": [key / 4 for key in ids]},
         SCHEMA,
     )
 
 
 def parquet_folder(folder: Path, files: int = 3, rows: int = 100) -> Path:
-    """Files of so many rows each; ids go on from file to file."""
+    """Files with these numbers of rows; ids continue from file to file."""
     folder.mkdir(parents=True)
     for number in range(files):
         part = rows_of(number * rows, (number + 1) * rows)
@@ -54,7 +54,7 @@ def parquet_folder(folder: Path, files: int = 3, rows: int = 100) -> Path:
 def paimon_table(
     folder: Path, *, keyed: bool = False, options: Mapping[str, str] | None = None
 ) -> PaimonTable:
-    """A table without rows that rows can be deleted from."""
+    """A table without rows, from which rows can be deleted."""
     chosen = KEYED if keyed else {"deletion-vectors.enabled": "true"}
     key = ["id"] if keyed else []
     return library.create_table(
@@ -67,23 +67,23 @@ def ids_of(folder: Path) -> list[int]:
     table: ParquetTable | PaimonTable
     is_paimon = (folder / "schema").is_dir()
     table = library.paimon(folder) if is_paimon else library.parquet(folder)
-    found: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    ids: list[int] = table.scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(ids)
 
 
 def text_of(run: Run) -> str:
-    """What a command that went well printed, whatever the seconds were."""
+    """What a successful command printed, without its seconds."""
     assert (run.status, run.err) == (0, "")
     return without_seconds(run.out)
 
 
 def without_seconds(text: str) -> str:
-    """A text, whatever the seconds in it are."""
+    """A text without its seconds."""
     return _SECONDS.sub("T s", text)
 
 
 def same_numbers(dry: Run, real: Run) -> dict[str, Any]:
-    """What a dry run predicted, which is what then was done; but for the time, and what is new."""
+    """What a dry run predicted and was then done, except for the time and what is new."""
     predicted, done = dry.json, real.json
     assert (predicted.pop("dry_run"), done.pop("dry_run")) == (True, False)
     for document in (predicted, done):

@@ -22,7 +22,7 @@ from tests.corpus.asking import Outcome, check
 from tests.corpus.subjects import KINDS, Subject, find_subjects
 
 _SECONDS = 600
-"""A subject may take."""
+"""The seconds that a subject may take."""
 
 
 def outcomes(subjects: Iterable[Subject], questions: int) -> Iterator[Outcome]:
@@ -51,16 +51,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="only subjects whose path has this text")
     parser.add_argument("--questions", type=int, default=300, help="predicates of a subject")
     parser.add_argument("--verbose", action="store_true", help="a line for every subject")
-    given = parser.parse_args(arguments)
+    parsed = parser.parse_args(arguments)
     failed = False
-    for folder in given.folders:
+    for folder in parsed.folders:
         subjects = [
             subject
             for subject in find_subjects(folder)
-            if subject.kind in (given.kind or KINDS) and given.only in str(subject.path)
+            if subject.kind in (parsed.kind or KINDS) and parsed.only in str(subject.path)
         ]
-        results = outcomes(subjects, given.questions)
-        failed |= _report(folder, list(_printed(folder, results, given.verbose)))
+        results = outcomes(subjects, parsed.questions)
+        failed |= _report(folder, list(_printed(folder, results, parsed.verbose)))
     return 1 if failed else 0
 
 
@@ -81,7 +81,7 @@ def _printed(folder: Path, results: Iterable[Outcome], verbose: bool) -> Iterato
 
 
 def _report(folder: Path, results: list[Outcome]) -> bool:
-    """Print the counts of a folder; whether anything failed."""
+    """Print the counts of a folder; returns whether anything failed."""
     for kind in KINDS:
         those = [outcome for outcome in results if outcome.subject.kind == kind]
         if not those:

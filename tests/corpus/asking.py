@@ -32,14 +32,14 @@ from tests.datafiles.parquet.kit import assert_same
 __all__ = ["Outcome", "check"]
 
 _MOST_FAILURES = 5
-"""Of one subject; the rest adds nothing."""
+"""For one subject; more of them would add nothing."""
 _PREFIX = "alcid-corpus-"
 _COPY = re.compile(rf"[^\s']*/{_PREFIX}\w+/")
 
 
 @dataclass
 class Outcome:
-    """How a subject was answered."""
+    """The outcome for a subject."""
 
     subject: Subject
     questions: int = 0
@@ -59,8 +59,8 @@ class Outcome:
             self.refuse(what, f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001
             where = traceback.extract_tb(error.__traceback__)[-1]
-            place = f"{Path(where.filename).name}:{where.lineno}"
-            self.failures.append(f"{what}: {type(error).__name__}: {error} ({place})")
+            line = f"{Path(where.filename).name}:{where.lineno}"
+            self.failures.append(f"{what}: {type(error).__name__}: {error} ({line})")
 
     def refuse(self, what: str, reason: str) -> None:
         """Record a refusal, without the folder that the copy lies in."""
@@ -68,7 +68,7 @@ class Outcome:
 
     @property
     def is_refused(self) -> bool:
-        """Whether nothing could be asked."""
+        """Whether there was nothing to ask."""
         return bool(self.refusals) and not self.questions
 
     @property
@@ -77,7 +77,7 @@ class Outcome:
 
 
 def check(subject: Subject, questions: int) -> Outcome:
-    """Ask a copy of the subject so many predicates, in every way."""
+    """Ask a copy of the subject this many predicates, each in every way."""
     outcome = Outcome(subject)
     with (
         tempfile.TemporaryDirectory(prefix=_PREFIX) as folder,
@@ -100,7 +100,7 @@ def _noting_warnings(outcome: Outcome) -> Iterator[None]:
         warnings.simplefilter("ignore", ResourceWarning)  # Spark's sockets
         warnings.simplefilter("always", AlcidWarning)
         yield
-    outcome.notes += sorted({str(one.message) for one in caught})
+    outcome.notes += sorted({str(warning.message) for warning in caught})
 
 
 def _inspect(outcome: Outcome, copy: Path) -> None:
@@ -116,7 +116,7 @@ def _inspect(outcome: Outcome, copy: Path) -> None:
 
 
 class _Asked:
-    """The table of a subject while it is asked."""
+    """The table of a subject while it is tested."""
 
     def __init__(self, outcome: Outcome, subject: Subject, copy: Path) -> None:
         self._outcome, self._subject, self._copy = outcome, subject, copy
@@ -146,7 +146,7 @@ class _Asked:
                 outcome.failures.append(f"verify: {report}")
 
     def _build(self, columns: Mapping[str, Column]) -> int:
-        """Build every index that each column takes; how many there are."""
+        """Build every index that a column allows; returns how many there are."""
         pairs = [
             (index_type, name)
             for name, column in columns.items()
@@ -172,7 +172,7 @@ class _Asked:
         return problems == len(self._outcome.refusals) + len(self._outcome.failures)
 
     def _all_rows(self) -> pa.Table | None:
-        """The rows that are right, as the table shows them; None where there is nothing to ask."""
+        """The correct rows, as the table shows them; None if there is nothing to ask."""
         outcome = self._outcome
         scanned: pa.Table | None = None
         with outcome.step("scan"):
@@ -232,18 +232,18 @@ class _Asked:
                     keys = ranks(column, descending=descending, nulls_first=False)
                     scan = self._table.scan(order_by=order, limit=5, use_indexes=use_indexes)
                     answered = columns_of(scan.to_arrow())[name]
-                    places = {repr(value): code for code, value in enumerate(column.values)}
+                    codes = {repr(value): code for code, value in enumerate(column.values)}
                     rank_of = dict(zip(column.codes.tolist(), keys.tolist(), strict=True))
-                    given = [
-                        rank_of[places[repr(answered.values[code])]] for code in answered.codes
+                    returned = [
+                        rank_of[codes[repr(answered.values[code])]] for code in answered.codes
                     ]
-                    assert given == np.sort(keys)[:5].tolist(), "not the first rows"
+                    assert returned == np.sort(keys)[:5].tolist(), "not the first rows"
             if outcome.is_done:
                 return
 
 
 def _options(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The options of one build, of index types with their columns."""
+    """The options of a build, from index types and their columns."""
     names: dict[str, list[str]] = {}
     for index_type, name in pairs:
         names.setdefault(index_type, []).append(name)
@@ -251,5 +251,5 @@ def _options(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 def _texts(rows: pa.Table) -> Counter[str]:
-    """How often each row is there, whatever the order; maps are lists of pairs."""
+    """How often each row occurs, in any order; maps are lists of pairs."""
     return Counter(map(repr, zip(*(column.to_pylist() for column in rows.columns), strict=True)))

@@ -107,9 +107,9 @@ class _Moved:
     def _path(self, path: str) -> str:
         parts = path.split("/")
         for start in range(len(parts)):
-            place = self._files.get("/".join(parts[start:]))
-            if place is not None:
-                return place
+            file = self._files.get("/".join(parts[start:]))
+            if file is not None:
+                return file
         return path
 
     def rewrite_deletes(self, path: Path) -> int | None:
@@ -118,9 +118,9 @@ class _Moved:
             self._rewrite_puffin(path)
         elif path.suffix == ".parquet" and {"file_path", "pos"} <= {*pq.read_schema(path).names}:
             rows = pq.read_table(path)
-            place = rows.column_names.index("file_path")
+            number = rows.column_names.index("file_path")
             paths = pa.array(self.rewritten(rows["file_path"].to_pylist()), pa.string())
-            pq.write_table(rows.set_column(place, rows.schema.field(place), paths), path)
+            pq.write_table(rows.set_column(number, rows.schema.field(number), paths), path)
         else:
             return None
         return path.stat().st_size
@@ -147,7 +147,9 @@ class _Moved:
                     file["file_size_in_bytes"] = sizes[file["file_path"]]
                 for bounds in ("lower_bounds", "upper_bounds"):
                     if file.get(bounds):
-                        file[bounds] = [one for one in file[bounds] if one["key"] != _FILE_PATH_ID]
+                        file[bounds] = [
+                            bound for bound in file[bounds] if bound["key"] != _FILE_PATH_ID
+                        ]
         written = io.BytesIO()
         fastavro.writer(written, schema, records, codec="deflate", metadata=kept)
         path.write_bytes(written.getvalue())

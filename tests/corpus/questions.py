@@ -1,4 +1,4 @@
-"""Questions about the columns of rows that are known, each with the rows that match."""
+"""Questions about the columns of known rows, each with the rows that match."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = ["columns_of", "predicates"]
 
 _OPERATORS: tuple[Operator, ...] = ("=", "<>", "<=>", "<", "<=", ">", ">=")
 _MOST_DISTINCT = 4_000
-"""Brute force looks at each distinct value; a column with more is asked about some of its rows."""
+"""Brute force looks at every distinct value; columns with more are only asked about some rows."""
 
 
 def columns_of(rows: pa.Table) -> dict[str, Column]:
-    """The columns that can be compared with a literal, in the form that brute force takes."""
+    """The columns that can be compared with a literal, in the form for brute force."""
     columns = {}
     for name, values in zip(rows.column_names, rows.columns, strict=True):
         column = _column(values)
@@ -69,7 +69,7 @@ def _identity(value: Any) -> Any:
 
 
 def predicates(columns: Mapping[str, Column], seed: str, most: int) -> list[Predicate]:
-    """Predicates of every form on each column, a sample of them if there are more than `most`."""
+    """Predicates of every form on each column; a sample of them if there are more than `most`."""
     source = random.Random(seed)
     drawn = list(_predicates(columns, source, values=5))
     return drawn if len(drawn) <= most else source.sample(drawn, most)
@@ -107,7 +107,7 @@ def _leaves(name: str, column: Column, source: random.Random, values: int) -> It
 
 
 def _literals(column: Column, source: random.Random, values: int) -> Iterator[Any]:
-    """Literals of values that rows have, the least and greatest among them, and of neighbours."""
+    """Literals from values of rows, the minimum and maximum among them, and their neighbours."""
     present = sorted(column.present, key=_order)
     chosen = (
         {0, len(present) - 1, *source.choices(range(len(present)), k=values)} if present else ()

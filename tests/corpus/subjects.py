@@ -1,4 +1,4 @@
-"""What a folder of other people's files holds: Parquet files, tables, index files."""
+"""What is in a folder of other people's files: Parquet files, tables, index files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runner over other people's files: it asks, counts refusals, and sees a wrong answer."""
+"""The runner over other people's files: it asks, counts refusals and notices a wrong answer."""
 
 from __future__ import annotations
 

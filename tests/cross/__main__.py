@@ -42,18 +42,22 @@ def main() -> int:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--case", help="a line of a failure: ask it again")
-    given = parser.parse_args()
-    if given.case is not None:
-        return _replay(given.case)
+    arguments = parser.parse_args()
+    if arguments.case is not None:
+        return _replay(arguments.case)
     began = time.monotonic()
-    seeds = [f"{given.seed}/{worker}" for worker in range(given.workers)]
-    with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
-        found = list(pool.map(run, seeds, [given.seconds] * given.workers))
+    seeds = [f"{arguments.seed}/{worker}" for worker in range(arguments.workers)]
+    with ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn")) as pool:
+        results = list(pool.map(run, seeds, [arguments.seconds] * arguments.workers))
     took = time.monotonic() - began
-    cases, failures = sum(one.cases for one in found), sum(one.failures for one in found)
-    processor = sum(one.seconds for one in found)
+    cases, failures = (
+        sum(result.cases for result in results),
+        sum(result.failures for result in results),
+    )
+    processor = sum(result.seconds for result in results)
     print(
-        f"{cases:,} cases, {sum(one.tables for one in found):,} tables, {failures:,} failed; "
+        f"{cases:,} cases, {sum(result.tables for result in results):,} tables, "
+        f"{failures:,} failed; "
         f"{cases / took:.1f} cases a second, {cases / processor:.1f} a second of processor"
     )
     return 1 if failures else 0

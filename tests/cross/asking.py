@@ -1,4 +1,4 @@
-"""A question to a table in one of the ways, held against the rows that are right."""
+"""Asks a table a question in one of the ways, and compares the answer with the correct rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COSTS: Final[dict[str, dict[str, Any]]] = {
 
 @contextmanager
 def with_costs(level: str) -> Iterator[None]:
-    """Let plans be made as if reading had other costs."""
+    """Plan as if reading had other costs."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _COSTS[level].items():
             patch.setattr(f"alcid.scan.{name}", value)
@@ -44,7 +44,7 @@ def with_costs(level: str) -> Iterator[None]:
 
 
 class AskedTable:
-    """A table on disk while it is asked, and all that is known of it."""
+    """A table on disk while it is tested, and everything known about it."""
 
     def __init__(self, levels: Mapping[str, str], seed: int) -> None:
         source = random.Random(seed)
@@ -73,7 +73,7 @@ class AskedTable:
         shutil.rmtree(self._folder)
 
     def ask(self, question: Question, way: str) -> None:
-        """Ask, and see that the answer is right."""
+        """Ask a question and check the answer."""
         scan = self.table.scan(**question.arguments, use_indexes=not way.startswith("plain"))
         if way.endswith("count"):
             assert scan.count() == question.count
@@ -83,27 +83,27 @@ class AskedTable:
         if "explain" in way:
             check_explanation(scan.explain(), self.table.files)
 
-    def _check(self, found: pa.Table, question: Question) -> None:
+    def _check(self, table: pa.Table, question: Question) -> None:
         names = self._rows.column_names if question.columns is None else question.columns
-        assert found.column_names == list(names)
-        assert found.num_rows == question.count
-        given = found[ROW].to_numpy()
-        assert len(np.unique(given)) == len(given), "a row twice"
-        assert np.isin(given, question.places).all(), "a row that does not match"
-        expected = np.sort(question.ranks[question.places])[: question.count]
+        assert table.column_names == list(names)
+        assert table.num_rows == question.count
+        row_numbers = table[ROW].to_numpy()
+        assert len(np.unique(row_numbers)) == len(row_numbers), "a row twice"
+        assert np.isin(row_numbers, question.positions).all(), "a row that does not match"
+        expected = np.sort(question.ranks[question.positions])[: question.count]
         if question.order:
-            assert np.array_equal(question.ranks[given], expected), "not in order"
-        assert_same(found, self._rows.select(list(names)).take(pa.array(given)))
+            assert np.array_equal(question.ranks[row_numbers], expected), "not in order"
+        assert_same(table, self._rows.select(list(names)).take(pa.array(row_numbers)))
 
 
 def ask(case: Case) -> None:
-    """Make the table of a case, and ask its question."""
+    """Make the table of a case and ask its question."""
     with AskedTable(case.levels, case.table) as asked, with_costs(case["costs"]):
         question = Question(asked.data, case["shape"], case["order"], case.question)
         asked.ask(question, case["way"])
 
 
 def described(case: Case) -> dict[str, Any]:
-    """What a scan is asked for by a case."""
+    """The arguments of the scan of a case."""
     data = Data(case.levels, random.Random(case.table))
     return Question(data, case["shape"], case["order"], case.question).arguments

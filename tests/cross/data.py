@@ -1,4 +1,4 @@
-"""The rows of a table, of which everything is known."""
+"""The rows of a table, about which everything is known."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.scan.random_table import deleted_rows
 __all__ = ["PARTITION", "ROW", "A", "B", "Column", "Data", "DataFile"]
 
 ROW, A, B, PARTITION = "row", "a", "b", "p"
-"""The columns: a number of its own for every row, that of the case's type, another, the path's."""
+"""The columns: a unique number for every row, the type of the case, a second one, the path's."""
 _FILES = (2, 3, 4)
 _FILE_ROWS = {"one": (40, 0, 1, 70), "several": (40, 3, 70), "single rows": (12, 1, 8)}
-"""By row groups: of the first file, then of the others."""
+"""Row groups: of the first file, then of the others."""
 _SHARE_OF_NULLS = {"none": 0.0, "some": 0.3, "all": 1.0}
 _PARTITIONS = (1, -7)
 _MILLISECOND = 10**6
@@ -33,13 +33,13 @@ _MILLISECOND = 10**6
 
 @dataclass(frozen=True)
 class Column:
-    """Few distinct values, and which of them each row has."""
+    """A few distinct values, and which of them each row has."""
 
     data_type: DataType
     values: tuple[Any, ...]
-    """As `alcid.testing.oracle` has them; the last is None."""
+    """In the form of `alcid.testing.oracle`; the last is None."""
     codes: Int64Array
-    """For each row, the place of its value."""
+    """For each row, the position of its value."""
 
     def to_arrow(self) -> pa.Array:
         distinct = SampleColumn(self.data_type, self.values, len(self.values)).to_arrow()
@@ -47,20 +47,20 @@ class Column:
 
     @cached_property
     def present(self) -> tuple[Any, ...]:
-        """The values that any row has."""
+        """The values that occur in any row."""
         last = len(self.values) - 1
         return tuple(self.values[code] for code in np.unique(self.codes).tolist() if code < last)
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file, or rows that are written in one go: some rows of all, and which are deleted."""
+    """A file, or rows written in one go: some of all rows, and which of them are deleted."""
 
     start: int
     stop: int
     partition: int | None
     deleted: tuple[int, ...]
-    """Positions within it."""
+    """Positions within the file."""
 
 
 class Data:
@@ -83,7 +83,7 @@ class Data:
 
     @cached_property
     def rows(self) -> pa.Table:
-        """All rows, the deleted ones too, in the canonical types of Arrow."""
+        """All rows, also the deleted ones, in the canonical types of Arrow."""
         return pa.table({name: column.to_arrow() for name, column in self.columns.items()})
 
     @property
@@ -92,9 +92,9 @@ class Data:
 
     @cached_property
     def deleted(self) -> Int64Array:
-        """The numbers of the rows that are deleted."""
-        found = [file.start + row for file in self.files for row in file.deleted]
-        return np.array(found, np.int64)
+        """The numbers of the deleted rows."""
+        numbers = [file.start + row for file in self.files for row in file.deleted]
+        return np.array(numbers, np.int64)
 
     @cached_property
     def is_live(self) -> npt.NDArray[np.bool_]:
@@ -110,7 +110,7 @@ def _draw_files(levels: Mapping[str, str], source: random.Random) -> Sequence[Da
     files = []
     start = 0
     for number in range(source.choice(_FILES)):
-        # The first file has rows, deleted ones if any are, and the null partition.
+        # The first file has rows, deleted ones if there are any, and the null partition.
         first, *others = _FILE_ROWS[levels["groups"]]
         rows = source.choice(others) if number else first
         gone = [] if levels["deletions"] == "none" else deleted_rows(source, rows)
@@ -125,11 +125,11 @@ def _draw_files(levels: Mapping[str, str], source: random.Random) -> Sequence[Da
 def _other_type(levels: Mapping[str, str], source: random.Random) -> str:
     """A type for the second column, which is not in nanoseconds: they narrow other timestamps."""
     fitting = [
-        one
-        for one in TYPES
-        if levels["kind"] in kinds_of(one)
-        and not one.endswith("(9)")
-        and not (levels["type"].endswith("(9)") and one.startswith("TIMESTAMP"))
+        text
+        for text in TYPES
+        if levels["kind"] in kinds_of(text)
+        and not text.endswith("(9)")
+        and not (levels["type"].endswith("(9)") and text.startswith("TIMESTAMP"))
     ]
     return source.choice(fitting)
 
@@ -157,17 +157,17 @@ def _draw_column(
 
 
 def _draw_values(data_type: DataType, index: str, source: random.Random) -> list[Any]:
-    """Some values at the edges of the type, and some of all."""
-    held = "bsi" if "bsi" in indexes_for(data_type) and index in ("bsi", "several") else None
-    known = [one for one in edges(data_type, held) if _fits(one, data_type)]
+    """Some values at the limits of the type, and some from anywhere."""
+    bsi_index = "bsi" if "bsi" in indexes_for(data_type) and index in ("bsi", "several") else None
+    fitting = [edge for edge in edges(data_type, bsi_index) if _fits(edge, data_type)]
     kind = ColumnKind(data_type.to_arrow())
     drawn = [kind.draw(source) for _ in range(source.choice((0, 4, 16)))]
-    some = source.sample(known, source.randint(1, len(known)))
-    found = [*some, *(one for one in drawn if _fits(one, data_type))]
-    if data_type.root == "TIME":  # which Paimon keeps in milliseconds
-        found = [one // _MILLISECOND * _MILLISECOND for one in found]
-    # By their bits: NaN is one value, and the two zeros are two.
-    return list({repr(one): one for one in found}.values())
+    some = source.sample(fitting, source.randint(1, len(fitting)))
+    values = [*some, *(value for value in drawn if _fits(value, data_type))]
+    if data_type.root == "TIME":  # which Paimon stores in milliseconds
+        values = [value // _MILLISECOND * _MILLISECOND for value in values]
+    # Distinct by bits: NaN is one value, and the two zeros are two.
+    return list({repr(value): value for value in values}.values())
 
 
 def _fits(value: Any, data_type: DataType) -> bool:

@@ -1,4 +1,4 @@
-"""What a case is made of, and a case as one line of text."""
+"""What a case consists of, and a case as one line of text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE: Final[dict[str, tuple[str, ...]]] = {
     "page index": ("yes", "no"),
     "partition": ("none", "some", "null"),
 }
-"""What a table is made by."""
+"""The factors of a table."""
 WAYS: Final = ("indexes", "plain", "count", "plain count", "explain", "rows explained")
 FACTORS: Final[dict[str, tuple[str, ...]]] = {
     **TABLE,
@@ -70,22 +70,22 @@ class Case:
 
     levels: Combination
     table: int
-    """The seed of all else about the table; with the levels of `TABLE`."""
+    """The seed for everything else in the table; used together with the levels of `TABLE`."""
     question: int
-    """The seed of all else about the question; it depends on the values of the table."""
+    """The seed for everything else in the question; it depends on the values of the table."""
 
     def __getitem__(self, factor: str) -> str:
         return self.levels[factor]
 
     def __str__(self) -> str:
-        given = {**self.levels, "table": self.table, "question": self.question}
-        return "; ".join(f"{name}={level}" for name, level in given.items())
+        parts = {**self.levels, "table": self.table, "question": self.question}
+        return "; ".join(f"{name}={level}" for name, level in parts.items())
 
     @classmethod
     def parse(cls, text: str) -> Case:
-        given = dict(part.strip().split("=", 1) for part in text.split(";"))
-        table, question = int(given.pop("table")), int(given.pop("question"))
-        return cls(given, table, question)
+        parts = dict(part.strip().split("=", 1) for part in text.split(";"))
+        table, question = int(parts.pop("table")), int(parts.pop("question"))
+        return cls(parts, table, question)
 
 
 @cache
@@ -94,16 +94,16 @@ def is_text(type_text: str) -> bool:
 
 
 def iceberg_type(data_type: DataType) -> str | None:
-    """What Iceberg calls a type, if it has it."""
+    """The name of a type in Iceberg, if it has one."""
     return str(data_type).lower() if data_type.root == "DECIMAL" else _ICEBERG.get(data_type)
 
 
 @cache
 def kinds_of(type_text: str) -> tuple[str, ...]:
-    """The kinds of table that hold a type as it is."""
+    """The kinds of table that can store a type unchanged."""
     data_type = DataType.parse(type_text)
     kinds = ["append", "keyed"]
-    if DataType.from_arrow(data_type.to_arrow()) == data_type:  # all that a Parquet file tells
+    if DataType.from_arrow(data_type.to_arrow()) == data_type:  # all that a Parquet file says
         kinds.append("folder")
     if iceberg_type(data_type) is not None:
         kinds.append("iceberg")
@@ -111,7 +111,7 @@ def kinds_of(type_text: str) -> tuple[str, ...]:
 
 
 def is_allowed(levels: Mapping[str, str]) -> bool:
-    """Whether a combination of levels, or a part of one, can be."""
+    """Whether a combination of levels, or a part of one, is possible."""
     kind, type_text = levels.get("kind"), levels.get("type")
     if kind is not None and type_text is not None and kind not in kinds_of(type_text):
         return False
@@ -136,10 +136,10 @@ def _takes(index: str, type_text: str) -> bool:
 
 
 def draw(
-    factors: Mapping[str, tuple[str, ...]], source: random.Random, **given: str
+    factors: Mapping[str, tuple[str, ...]], source: random.Random, **fixed: str
 ) -> Combination:
-    """Any combination that is allowed."""
+    """Any allowed combination."""
     while True:
-        found = {name: source.choice(levels) for name, levels in factors.items()} | given
-        if is_allowed(found):
-            return found
+        levels = {name: source.choice(levels) for name, levels in factors.items()} | fixed
+        if is_allowed(levels):
+            return levels

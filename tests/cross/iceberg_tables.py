@@ -1,4 +1,4 @@
-"""Iceberg tables of this process: format 3, partitions, vectors and files of positions."""
+"""Iceberg tables in this process: format 3, partitions, vectors and position delete files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ENTRY = pa.schema(
 
 
 class _Catalog(MemoryCatalog):
-    """A table of format 3, by the files that it is given."""
+    """A table of format 3 with the files that it is given."""
 
     def __init__(self, folder: Path, data: Data) -> None:
         self.ids = {name: number for number, name in enumerate(data.columns, 1)}
@@ -104,7 +104,7 @@ def _write_file(
 def _write_deletes(
     catalog: _Catalog, data: Data, files: list[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """A file of positions for each partition."""
+    """A position delete file for each partition."""
     for number, partition in enumerate({file.partition for file in data.files}):
         path = catalog.folder / "data" / f"{number}-deletes.parquet"
         rows = [

@@ -1,4 +1,4 @@
-"""How rows are cut into row groups and pages, also by our own writers."""
+"""How rows are divided into row groups and pages, also by our own writers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PAGE_ROWS = {"one": 1 << 20, "small": 7, "single rows": 1}
 
 
 def group_rows(levels: Mapping[str, str]) -> int:
-    """The most rows of a row group."""
+    """The largest number of rows in a row group."""
     return _GROUP_ROWS[levels["groups"]]
 
 
 def write_options(levels: Mapping[str, str]) -> dict[str, Any]:
-    """What Arrow's writer is told about pages."""
+    """The options for the pages of Arrow's writer."""
     return {
         # A page ends after each batch that makes it long enough.
         "write_batch_size": _PAGE_ROWS[levels["pages"]],
@@ -36,12 +36,12 @@ def write_options(levels: Mapping[str, str]) -> dict[str, Any]:
 
 @contextmanager
 def writers_follow(levels: Mapping[str, str]) -> Iterator[None]:
-    """Let our own writers cut row groups and pages so."""
+    """Let our own writers divide rows into groups and pages this way."""
     options = write_options(levels)
 
     @wraps(pq.ParquetWriter)
-    def open_writer(*given: Any, **named: Any) -> pq.ParquetWriter:
-        return pq.ParquetWriter(*given, **{**named, **options})
+    def open_writer(*arguments: Any, **named: Any) -> pq.ParquetWriter:
+        return pq.ParquetWriter(*arguments, **{**named, **options})
 
     arrow = SimpleNamespace(ParquetWriter=open_writer, ParquetFile=pq.ParquetFile)
     with pytest.MonkeyPatch.context() as patch:

@@ -20,7 +20,7 @@ from tests.cross.questions import Question
 __all__ = ["Outcome", "run"]
 
 QUESTIONS = 40
-"""Of each table."""
+"""For each table."""
 _SEEDS = 1 << 32
 
 
@@ -36,7 +36,7 @@ class Outcome:
 
 
 def run(seed: str, seconds: float) -> Outcome:
-    """Ask tables one after the other, until the time is over."""
+    """Test tables one after the other until the time is over."""
     source, outcome = random.Random(seed), Outcome()
     end, began = time.monotonic() + seconds, time.process_time()
     with _one_thread():
@@ -48,7 +48,7 @@ def run(seed: str, seconds: float) -> Outcome:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Leave the other processors to the other workers; warnings are errors, as in tests."""
+    """Leave the other processors to the other workers; treat warnings as errors, as in tests."""
     pa.set_cpu_count(1)
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         patch.setattr(os, "cpu_count", lambda: 1)
@@ -78,7 +78,7 @@ def _ask_question(asked: AskedTable, case: Case, source: random.Random, outcome:
 
 @contextmanager
 def _told(case: Case, outcome: Outcome) -> Iterator[None]:
-    """Print a case that fails, and go on."""
+    """Print a failed case and continue."""
     try:
         yield
     except Exception as error:  # noqa: BLE001  # whatever it is, it is told

@@ -11,11 +11,11 @@ __all__ = ["Combination", "Pair", "pairs", "pairwise"]
 Combination = dict[str, str]
 """The level of each factor."""
 Pair = frozenset[tuple[str, str]]
-"""Two factors with a level each."""
+"""Two factors, each with a level."""
 
 
 def pairs(chosen: Mapping[str, str]) -> set[Pair]:
-    """All pairs that a combination, or a part of one, has."""
+    """All pairs in a combination, or in a part of one."""
     return set(map(frozenset, itertools.combinations(chosen.items(), 2)))
 
 
@@ -33,14 +33,14 @@ def pairwise(
     """
     left = [
         dict(levels)
-        for one, other in itertools.combinations(factors, 2)
-        for levels in itertools.product(_levels(one, factors), _levels(other, factors))
+        for first, other in itertools.combinations(factors, 2)
+        for levels in itertools.product(_levels(first, factors), _levels(other, factors))
     ]
     source.shuffle(left)
-    missing = {frozenset(one.items()) for one in left}
-    for wanted in left:
-        if frozenset(wanted.items()) in missing:
-            made = _complete(wanted, factors, allowed, missing, source)
+    missing = {frozenset(pair.items()) for pair in left}
+    for pair in left:
+        if frozenset(pair.items()) in missing:
+            made = _complete(pair, factors, allowed, missing, source)
             if made is not None:
                 missing -= pairs(made)
                 yield made
@@ -57,15 +57,15 @@ def _complete(
     missing: set[Pair],
     source: random.Random,
 ) -> Combination | None:
-    """The rest of a combination: level by level that which covers most; None if there is none."""
+    """Complete a combination: for each factor the level that covers most pairs, or None."""
     if not allowed(chosen):
         return None
-    factor = next((one for one in factors if one not in chosen), None)
+    factor = next((factor for factor in factors if factor not in chosen), None)
     if factor is None:
         return chosen
     gains = {
         level: (
-            sum(frozenset(((factor, level), one)) in missing for one in chosen.items()),
+            sum(frozenset(((factor, level), pair)) in missing for pair in chosen.items()),
             source.random(),
         )
         for level in factors[factor]

@@ -1,4 +1,4 @@
-"""Questions of each shape and order, with literals that hit, miss by little, or are odd."""
+"""Questions of each shape and order, with literals that hit, miss narrowly, or are odd."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Key:
 
 
 class Question:
-    """What a scan of a table is asked for, and the rows that are right."""
+    """What a scan of a table is asked for, and the correct rows."""
 
     def __init__(self, data: Data, shape: str, order: str, seed: int) -> None:
         self._data, self._source = data, random.Random(seed)
@@ -78,13 +78,13 @@ class Question:
         self._matches = matches(data.columns, drawn)
 
     @cached_property
-    def places(self) -> Int64Array:
-        """The rows that match, and are not deleted."""
+    def positions(self) -> Int64Array:
+        """The rows that match and are not deleted."""
         return np.flatnonzero(self._matches & self._data.is_live)
 
     @cached_property
     def ranks(self) -> Int64Array:
-        """For each row the place of its sort key among all; of rows with the same key, the same."""
+        """The position of the sort key of each row among all; rows with equal keys share it."""
         ordered = np.zeros(len(self._matches), np.int64)
         for key in self.order:
             column = self._data.columns[key.column]
@@ -94,9 +94,9 @@ class Question:
 
     @property
     def count(self) -> int:
-        """How many rows are given."""
-        found = len(self.places)
-        return found if self.limit is None else min(found, self.limit)
+        """How many rows the answer has."""
+        matching = len(self.positions)
+        return matching if self.limit is None else min(matching, self.limit)
 
     @cached_property
     def arguments(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Question:
         }
 
     def _given_where(self) -> str | Predicate | None:
-        """SQL text now and then, where it says the same."""
+        """SQL text in some cases, if it means the same."""
         if self.where is None or not self._as_text:
             return self.where
         text = str(self.where)
@@ -168,7 +168,7 @@ class Question:
         return Like(name, text[:length], prefix, negated=source.random() < 0.3)
 
     def _value(self, column: Column) -> Any:
-        """A value that is there, or one beside it, or an edge."""
+        """A value of the column, a neighbour of one, or a limit of the type."""
         source, chance = self._source, self._source.random()
         if chance < 0.15 or not column.present:
             return source.choice(edges(column.data_type))
@@ -179,14 +179,14 @@ class Question:
     def _literal(self, name: str) -> Any:
         column = self._data.columns[name]
         while True:
-            forms = [one for one in self._forms(column) if _is_fair(one, column.data_type)]
+            forms = [form for form in self._forms(column) if _is_fair(form, column.data_type)]
             if forms:
                 return plain(
                     forms[0] if self._source.random() < 0.7 else self._source.choice(forms)
                 )
 
     def _forms(self, column: Column) -> Sequence[Any]:
-        """Literals of one meaning."""
+        """Literals with the same meaning."""
         chance = self._source.random()
         if chance < 0.03:
             return (None,)
@@ -216,7 +216,7 @@ class Question:
         others = [name for name in (B, ROW, PARTITION) if name in self._data.columns]
         names = [A, *source.sample(others, count - 1)]
         source.shuffle(names)
-        return tuple(_Key(one, source.random() < 0.5, source.random() < 0.5) for one in names)
+        return tuple(_Key(name, source.random() < 0.5, source.random() < 0.5) for name in names)
 
 
 def _is_fair(literal: Any, data_type: DataType) -> bool:

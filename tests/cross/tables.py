@@ -1,4 +1,4 @@
-"""The same rows in a table of each kind, with indexes, and without the rows that are deleted."""
+"""The same rows in a table of each kind, with indexes, and without the deleted rows."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def make_table(levels: Mapping[str, str], data: Data, folder: Path, source: rand
 
 
 def index_options(levels: Mapping[str, str], data: Data) -> dict[str, str]:
-    """The options that build the indexes of a table, of both columns as far as they take them."""
+    """The options that build the indexes of a table, on both columns as far as they allow it."""
     options: dict[str, str] = {}
-    wanted, _, version = levels["index"].partition("-")
+    chosen_type, _, version = levels["index"].partition("-")
     for name in (A, B):
         for index_type in indexes_for(data.columns[name].data_type):
-            if levels["index"] in ("several", index_type) or wanted == index_type:
+            if levels["index"] in ("several", index_type) or chosen_type == index_type:
                 key = f"file-index.{index_type}.columns"
                 options[key] = f"{options[key]},{name}" if key in options else name
                 if index_type == "bitmap" and version:
@@ -96,11 +96,11 @@ def _make_paimon(
         primary_keys=[*partitions, ROW] if keyed else [],
         options=options,
     )
-    later = source.random() < 0.5  # than the rows are written and deleted
+    later = source.random() < 0.5  # except for how the rows are written and deleted
     write = table.upsert if keyed else table.append
     for file in data.files:
         rows = data.rows.slice(file.start, file.stop - file.start)
-        if keyed and source.random() < 0.5:  # rows of before, which are replaced
+        if keyed and source.random() < 0.5:  # older rows, which are replaced
             write(_shuffled(rows, source), options={})
         write(rows, options={} if later else indexes)
     if len(data.deleted):

@@ -1,4 +1,4 @@
-"""Every pair of levels of all factors, asked once; see `factors`."""
+"""Every pair of levels of all factors is tested once; see `factors`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.cross.pairwise import pairs, pairwise
 SEED = 2026
 SHARES = 8
 BOUND = ("kind", "index", "type", "deletions", "partition", "shape")
-"""The factors whose levels are not all allowed with one another."""
+"""The factors with levels that cannot all be combined."""
 
 
 @cache
 def cases() -> tuple[Case, ...]:
-    found = pairwise(FACTORS, is_allowed, random.Random(SEED))
-    return tuple(Case(levels, number, number) for number, levels in enumerate(found))
+    combinations = pairwise(FACTORS, is_allowed, random.Random(SEED))
+    return tuple(Case(levels, number, number) for number, levels in enumerate(combinations))
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -62,9 +62,9 @@ def test_every_pair_that_can_be_is_in_a_case() -> None:
 def test_deleted_rows_that_come_back_are_seen(
     kind: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = {"kind": kind, "deletions": "64", "shape": "none", "order": "none", "way": way}
-    case = Case(draw(FACTORS, random.Random(1), **given), 1, 1)
+    fixed = {"kind": kind, "deletions": "64", "shape": "none", "order": "none", "way": way}
+    case = Case(draw(FACTORS, random.Random(1), **fixed), 1, 1)
     ask(case)
-    monkeypatch.setattr(planner, "_live", lambda _table, _file, found: found)
+    monkeypatch.setattr(planner, "_live", lambda _table, _file, deleted: deleted)
     with pytest.raises(AssertionError):
         ask(case)

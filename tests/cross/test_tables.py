@@ -1,4 +1,4 @@
-"""The tables of the cases are what their levels say; else all cases could be right for nothing."""
+"""The tables of the cases are as their levels say; otherwise all cases could pass for nothing."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_files_have_a_page_index_or_not(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("index", [one for one in TABLE["index"] if one != "none"])
+@pytest.mark.parametrize("index", [index for index in TABLE["index"] if index != "none"])
 def test_indexes_of_every_kind_answer(kind: str, index: str, tmp_path: Path) -> None:
     data, table = made(tmp_path, kind=kind, index=index)
     asked = set()
@@ -77,12 +77,12 @@ def test_indexes_of_every_kind_answer(kind: str, index: str, tmp_path: Path) -> 
             scan = table.scan(alcid.col(A) == value)
             assert scan.to_arrow().num_rows > 0
             uses = scan.explain().indexes
-            asked |= {one.index for one in uses if one.outcome in ("answered", "may contain it")}
-    known = {"bitmap-1": "bitmap", "bitmap-2": "bitmap"}
-    if index == "several":  # the one that says most is asked, after the bloom filter
+            asked |= {use.index for use in uses if use.outcome in ("answered", "may contain it")}
+    index_types = {"bitmap-1": "bitmap", "bitmap-2": "bitmap"}
+    if index == "several":  # the most precise one is asked, after the bloom filter
         assert len(asked) > 1
     else:
-        assert asked == {known.get(index, index)}
+        assert asked == {index_types.get(index, index)}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,8 +90,8 @@ def test_deleted_rows_are_those_of_vectors(kind: str, tmp_path: Path) -> None:
     data, table = made(tmp_path, kind=kind, deletions="64")
     stages = {stage.name for stage in table.scan().explain().stages}
     assert "deletion vectors" in stages
-    given = table.scan(columns=[ROW]).to_arrow()[ROW].to_pylist()
-    assert sorted(given) == np.flatnonzero(data.is_live).tolist()
+    row_numbers = table.scan(columns=[ROW]).to_arrow()[ROW].to_pylist()
+    assert sorted(row_numbers) == np.flatnonzero(data.is_live).tolist()
     assert 0 < len(data.deleted) < len(data.is_live)
 
 
@@ -99,9 +99,11 @@ def test_the_same_case_is_the_same_question() -> None:
     case = Case(draw(FACTORS, random.Random(1)), 5, 6)
     again = Case.parse(str(case))
     asked = []
-    for one in (case, again):
-        data = Data(one.levels, random.Random(one.table))
-        asked.append((data.rows, Question(data, one["shape"], one["order"], one.question)))
+    for each_case in (case, again):
+        data = Data(each_case.levels, random.Random(each_case.table))
+        asked.append(
+            (data.rows, Question(data, each_case["shape"], each_case["order"], each_case.question))
+        )
     assert asked[0][0].equals(asked[1][0])
     assert str(asked[0][1].arguments) == str(asked[1][1].arguments)
 
@@ -112,11 +114,11 @@ def test_truths_have_three_values() -> None:
     column, values = data.columns[A], data.columns[A].values
     value = column.present[0]
     is_it = alcid.col(A) == value
-    known = column.codes < len(values) - 1
+    not_null = column.codes < len(values) - 1
     equal = column.codes == values.index(value)
-    assert (~known).any()
+    assert (~not_null).any()
     assert matches(data.columns, is_it).tolist() == equal.tolist()
-    assert matches(data.columns, ~is_it).tolist() == (known & ~equal).tolist()
+    assert matches(data.columns, ~is_it).tolist() == (not_null & ~equal).tolist()
     either = is_it | (alcid.col(A) == None)  # noqa: E711
     assert matches(data.columns, either).tolist() == equal.tolist()
     assert not matches(data.columns, ~either).any()
@@ -125,11 +127,11 @@ def test_truths_have_three_values() -> None:
 def test_ranks_go_by_values_with_nulls_where_they_are_wanted() -> None:
     data = Data({**USUAL, "kind": "folder"}, random.Random(1))
     column = data.columns[A]
-    given = [column.values[code] for code in column.codes.tolist()]
+    values = [column.values[code] for code in column.codes.tolist()]
     for descending in (False, True):
-        found = ranks(column, descending=descending, nulls_first=True)
-        order = [given[row] for row in np.argsort(found, kind="stable").tolist()]
-        nulls = given.count(None)
+        ranked = ranks(column, descending=descending, nulls_first=True)
+        order = [values[row] for row in np.argsort(ranked, kind="stable").tolist()]
+        nulls = values.count(None)
         assert order[:nulls] == [None] * nulls
-        numbers = [one for one in given if one is not None]
+        numbers = [value for value in values if value is not None]
         assert order[nulls:] == sorted(numbers, reverse=descending)

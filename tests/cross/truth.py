@@ -29,14 +29,14 @@ __all__ = ["matches", "ranks"]
 
 
 class _Truths(NamedTuple):
-    """For each row whether the predicate is true, and whether it is false: neither is NULL."""
+    """For each row, whether the predicate is true and whether it is false; NULL is neither."""
 
     true: BoolArray
     false: BoolArray
 
 
 def matches(columns: Mapping[str, Column], predicate: Predicate) -> BoolArray:
-    """For which rows a predicate is true."""
+    """The rows for which a predicate is true."""
     return _truths(columns, predicate).true
 
 
@@ -55,8 +55,8 @@ def _truths(columns: Mapping[str, Column], predicate: Predicate) -> _Truths:
             return _Truths(np.full(count, value is True), np.full(count, value is False))
     (name,) = predicate.columns()
     column = columns[name]
-    found = (_spread(column, name, one) for one in (predicate, Not(predicate)))
-    return _Truths(*found)
+    truths = (_spread(column, name, wanted_truth) for wanted_truth in (predicate, Not(predicate)))
+    return _Truths(*truths)
 
 
 def _spread(column: Column, name: str, leaf: Predicate) -> BoolArray:
@@ -66,16 +66,16 @@ def _spread(column: Column, name: str, leaf: Predicate) -> BoolArray:
 
 
 def ranks(column: Column, *, descending: bool, nulls_first: bool) -> npt.NDArray[np.int64]:
-    """The place of each row among the distinct sort keys of a column."""
+    """The position of each row among the distinct sort keys of a column."""
     keys = [_sort_key(value, column.data_type) for value in column.values[:-1]]
     ordered: Sequence[Any] = sorted(set(keys), reverse=descending)
-    place = {key: number for number, key in enumerate(ordered)}
+    rank_of = {key: number for number, key in enumerate(ordered)}
     null = -1 if nulls_first else len(ordered)
-    return np.array([*(place[key] for key in keys), null], np.int64)[column.codes]
+    return np.array([*(rank_of[key] for key in keys), null], np.int64)[column.codes]
 
 
 def _sort_key(value: Any, data_type: DataType) -> Any:
-    """What Python sorts as Spark does: NaN above all, the zeros equal, texts by their bytes."""
+    """A key that Python sorts as Spark does: NaN above all, zeros equal, texts by their bytes."""
     match data_type.root:
         case "FLOAT" | "DOUBLE":
             return (1, 0.0) if math.isnan(value) else (0, value)

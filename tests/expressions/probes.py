@@ -1,4 +1,4 @@
-"""What a probe holds, key by key."""
+"""Whether a probe contains a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["holds", "inside"]
 
 
 def holds(probe: Probe, key: Key | None) -> bool:
-    """Whether a row of this key, None for a null row, is among those of a probe."""
+    """Whether rows with this key (None: null) are among those of a probe."""
     match probe:
         case NullRows():
             return key is None
@@ -30,7 +30,7 @@ def holds(probe: Probe, key: Key | None) -> bool:
 
 
 def inside(key: Key, interval: Interval) -> bool:
-    """Whether a key lies in an interval."""
+    """Whether a key is in an interval."""
     begin, end = interval
     below = begin is not None and key < begin  # type: ignore[operator]
     return not below and (end is None or key < end)  # type: ignore[operator]

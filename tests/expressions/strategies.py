@@ -96,7 +96,7 @@ def _not(value: bool | None) -> bool | None:
 
 
 def truth(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
-    """SQL's truth of a predicate for a row, straight from the standard's definitions."""
+    """The truth of a predicate for a row in SQL, straight from the standard's definitions."""
     match predicate:
         case Comparison(column, operator, literal):
             return _compare(operator, row[column], literal)
@@ -104,8 +104,8 @@ def truth(predicate: Predicate, row: Mapping[str, Any]) -> bool | None:
             value = row[column]
             return _not(_any([_not(_compare(">=", value, low)), _not(_compare("<=", value, high))]))
         case In(column, literals, negated):
-            found = _any([_compare("=", row[column], literal) for literal in literals])
-            return _not(found) if negated else found
+            result = _any([_compare("=", row[column], literal) for literal in literals])
+            return _not(result) if negated else result
         case IsNull(column, negated):
             return (row[column] is None) != negated
         case Constant(value):

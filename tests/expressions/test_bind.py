@@ -55,10 +55,10 @@ def bound_text(predicate: Predicate, types: Mapping[str, DataType] = TYPES) -> s
         ("e = 1 OR e = 0.25", "e IN (1, 0.25)"),
         ("s = 'x' OR s = 'y'", "s IN ('x', 'y')"),
         ("day = '2020-01-01' OR day = '2020-01-02'", "day IN ('2020-01-01', '2020-01-02')"),
-        # Literals of two kinds: each kind by itself.
+        # Literals of two kinds: each kind is handled separately.
         ("a = 1 OR a = '2' OR a = 3 OR a = '4'", "a IN (1, 3) OR a IN ('2', '4')"),
         ("a = 1 OR a = 2.5D", "a = 1 OR a = 2.5D"),
-        # Nothing but equalities.
+        # Equalities only.
         ("a = 1 OR a <> 2", "a = 1 OR a <> 2"),
         ("a = 1 OR a > 2", "a = 1 OR a > 2"),
         ("a = 1 OR a IS NULL", "a = 1 OR a IS NULL"),
@@ -66,7 +66,7 @@ def bound_text(predicate: Predicate, types: Mapping[str, DataType] = TYPES) -> s
         ("a = 1 AND a = 2", "a = 1 AND a = 2"),
         # In one list these would be rounded: the integer takes ten digits before the point.
         ("d = 1 OR d = 2", "d = 1 OR d = 2"),
-        # A column whose type is not known.
+        # A column of unknown type.
         ("z = 1 OR z = 2", "z = 1 OR z = 2"),
     ],
 )
@@ -75,7 +75,7 @@ def test_equalities_joined_by_or_become_one_in(text: str, expected: str) -> None
 
 
 @pytest.mark.parametrize(("column", "merged"), [("day", 2), ("wall", 2), ("instant", 1)])
-def test_instants_are_only_listed_beside_instants(column: str, merged: int) -> None:
+def test_instants_are_only_listed_with_instants(column: str, merged: int) -> None:
     instants = [datetime.datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2)]
     predicate = normalize((col(column) == instants[0]) | (col(column) == instants[1]))
     assert len(list(bind(predicate, TYPES.get).leaves())) == merged
@@ -113,7 +113,7 @@ def test_expressions_come_behind_comparisons() -> None:
 
 
 class Visited(BoundVisitor[int, str]):
-    """Writes the tree down; the context is the depth."""
+    """Writes the tree as text; the context is the depth."""
 
     def visit_and(self, node: BoundAnd, context: int, /) -> str:
         return f"{context}and[{','.join(part.accept(self, context + 1) for part in node.parts)}]"

@@ -116,11 +116,11 @@ def test_a_lone_instant_is_made_a_day(
             "c NOT IN (TIMESTAMP '2011-12-31 00:00:00', TIMESTAMP '2012-01-01 12:00:00')",
             [0, 3],
         ),
-        # What is left of these lists is a single instant.
+        # Only a single instant is left of these lists.
         (APIA, "c IN (TIMESTAMP '2011-12-30 00:00:00')", [2]),
         (APIA, "c IN (TIMESTAMP '2011-12-31 00:00:00', DATE '2011-12-30')", [2]),
         (APIA, "c NOT IN (TIMESTAMP '2011-12-31 00:00:00', DATE '2011-12-30')", [0, 1, 3]),
-        # And there is no instant in these.
+        # These contain no instant.
         (APIA, "c IN (DATE '2011-12-30')", [1]),
         (APIA, "c IN ('2011-12-30', DATE '2011-12-31')", [1, 2]),
         (APIA, "c IN (DATE '2011-12-30', TIMESTAMP_NTZ '2000-01-01 00:00:00')", [1]),
@@ -151,7 +151,7 @@ def test_a_lone_instant_is_made_a_day(
         ),
     ],
 )
-def test_beside_an_instant_all_days_of_a_list_are_instants(
+def test_next_to_an_instant_all_days_of_a_list_are_instants(
     column: tuple[str, datetime.date, int],
     predicate: str,
     rows: list[int],
@@ -182,7 +182,7 @@ def test_place_of_a_day_that_a_zone_skipped(monkeypatch: pytest.MonkeyPatch) -> 
     assert key_range(datetime.date(2012, 1, 1), "c", DATE, mixed=True) == KeyRange(15340, 15341)
 
 
-def test_text_that_is_no_timestamp_beside_an_instant() -> None:
+def test_text_that_is_not_a_timestamp_next_to_an_instant() -> None:
     listed = In("c", ("2018-11-04 noon", SessionTimestamp("2000-01-01")))
     with pytest.raises(LiteralError, match="DATE does not take '2018-11-04 noon': it is no time"):
         matching(listed, pa.table({"c": [datetime.date(2018, 11, 4)]}))

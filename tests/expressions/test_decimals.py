@@ -67,7 +67,7 @@ DIGITS_37 = (
 def compare(
     predicate: str | Predicate, data_type: DataType, values: Sequence[Decimal | None]
 ) -> tuple[list[int], list[int], list[int], bool]:
-    """The rows that match, by brute force and by the filter; those an index keeps; if exact."""
+    """Rows by brute force, by the filter and by an index, and whether the index is exact."""
     parsed = parse(predicate)
     integers = data_type.root != "DECIMAL"
     column = [int(value) if integers and value is not None else value for value in values]
@@ -77,9 +77,9 @@ def compare(
         None if value is None else int(value.scaleb(data_type.scale, EXACT)) for value in values
     ]
     kept = [row for row, key in enumerate(keys) if holds(probe, key)]
-    found = np.flatnonzero(matching(parsed, table, {"c": data_type})).tolist()
+    positions = np.flatnonzero(matching(parsed, table, {"c": data_type})).tolist()
     expected = matching_rows({"c": column}, {"c": data_type}, parsed)
-    return expected, found, kept, bool(getattr(probe, "exact", True))
+    return expected, positions, kept, bool(getattr(probe, "exact", True))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def compare(
         (TENTHS, "c IN (10000000000000000000000000000, 0.050000000004)", [1]),
     ],
 )
-def test_decimals_match_the_rows_that_spark_gives(
+def test_decimals_match_the_rows_of_spark(
     column: tuple[str, tuple[str | None, ...]], predicate: str, rows: list[int]
 ) -> None:
     values = [None if text is None else Decimal(text) for text in column[1]]
-    expected, found, kept, exact = compare(predicate, DataType.parse(column[0]), values)
-    assert (expected, found) == (rows, rows)
+    expected, matched, kept, exact = compare(predicate, DataType.parse(column[0]), values)
+    assert (expected, matched) == (rows, rows)
     assert kept == rows if exact else set(kept) >= set(rows)
     assert exact == ("e0" not in predicate)
 
@@ -174,12 +174,12 @@ def test_decimals_match_the_rows_that_spark_gives(
         (BYTES, "c IN (1, 5.00000000000000000000000000001)", [0]),
     ],
 )
-def test_integers_beside_decimals_match_the_rows_that_spark_gives(
+def test_integers_and_decimals_match_the_rows_of_spark(
     column: tuple[str, tuple[str | None, ...]], predicate: str, rows: list[int]
 ) -> None:
     values = [None if text is None else Decimal(text) for text in column[1]]
-    expected, found, kept, exact = compare(predicate, DataType.parse(column[0]), values)
-    assert (expected, found) == (rows, rows)
+    expected, matched, kept, exact = compare(predicate, DataType.parse(column[0]), values)
+    assert (expected, matched) == (rows, rows)
     assert kept == rows if exact else set(kept) >= set(rows)
     assert exact or " IN " not in predicate
 
@@ -295,7 +295,7 @@ LITERALS = st.one_of(
 def test_rows_and_questions_agree_with_brute_force(
     data_type: DataType, literals: list[int | Decimal], data: st.DataObject
 ) -> None:
-    # Spark takes an order of integers with what is beyond all of them for TRUE, for null rows too.
+    # Spark: an integer compared with a bound beyond all integers is TRUE, also for null rows.
     assume(data_type.root == "DECIMAL" or all(-(2**62) < literal < 2**62 for literal in literals))
     bits = {"TINYINT": 7, "SMALLINT": 15, "INT": 31, "BIGINT": 63}
     top = 2 ** bits[data_type.root] if data_type.root in bits else 10**data_type.precision
@@ -304,13 +304,13 @@ def test_rows_and_questions_agree_with_brute_force(
     steps = [number + step for number in (*unscaled, *near) for step in (-6, -5, -1, 0, 1, 4, 5)]
     values = [Decimal(f"{number}E-{data_type.scale}") for number in steps if abs(number) < top]
     for leaf in comparisons("c", literals):
-        expected, found, kept, exact = compare(leaf, data_type, [*values, None])
-        assert found == expected, leaf
+        expected, matched, kept, exact = compare(leaf, data_type, [*values, None])
+        assert matched == expected, leaf
         assert kept == expected if exact else set(kept) >= set(expected), leaf
 
 
 def _near(literal: int | Decimal, scale: int, top: int) -> int:
-    """The unscaled number next to a literal that a column holds."""
+    """The unscaled number closest to a literal that the column can hold."""
     scaled = Decimal(literal).scaleb(scale, EXACT)
     return max(1 - top, min(top - 1, int(scaled)))
 

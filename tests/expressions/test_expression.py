@@ -40,16 +40,16 @@ NAN = math.nan
 )
 def test_nan_equals_nan_as_a_literal(nan: Any) -> None:
     """Dataclasses of Python 3.13 compare field by field, where NaN is not equal to itself."""
-    for one, other in [
+    for first, other in [
         (col("x") == nan, col("x") == NAN),
         (col("x").isin([1.5, nan]), col("x").isin([1.5, NAN])),
         (col("x").between(nan, 1.5), Between("x", float("nan"), 1.5)),
         ((col("x") == nan) & (col("y") > 1), (col("x") == NAN) & (col("y") > 1)),
         (~(col("x") == nan), ~(col("x") == NAN)),
     ]:
-        assert one == other
-        assert hash(one) == hash(other)
-        assert {one: 1}[other] == 1
+        assert first == other
+        assert hash(first) == hash(other)
+        assert {first: 1}[other] == 1
 
 
 def test_predicates_of_another_kind_or_value_differ() -> None:
@@ -138,7 +138,7 @@ def test_column_can_be_hashed() -> None:
     assert hash(col("a")) == hash(col("a"))
 
 
-def test_and_with_what_is_no_predicate_is_a_type_error() -> None:
+def test_and_with_anything_but_a_predicate_is_a_type_error() -> None:
     number: Any = 5
     with pytest.raises(TypeError):
         (col("a") == 1) & number

@@ -1,4 +1,4 @@
-"""Where a literal lies among the keys of a column."""
+"""The position of a literal among the keys of a column."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ DAY = 24 * HOUR
         (TIME3, "00:00:01", 1000, 1001),
     ],
 )
-def test_certain_place(data_type: DataType, literal: object, begin: object, end: object) -> None:
-    found = key_range(literal, "c", data_type)
-    assert (found.begin, found.end, found.exact) == (begin, end, True)
+def test_certain_position(data_type: DataType, literal: object, begin: object, end: object) -> None:
+    keys = key_range(literal, "c", data_type)
+    assert (keys.begin, keys.end, keys.exact) == (begin, end, True)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_error_names_a_short_value_and_hides_a_long_one() -> None:
 
 
 class Nanosecond(datetime.datetime):
-    """What pandas.Timestamp adds to a datetime."""
+    """What pandas.Timestamp adds to datetime."""
 
     nanosecond = 7
 
@@ -279,17 +279,17 @@ def value_of(key: int, data_type: DataType) -> Fraction:
     ),
     st.integers(-3, 3),
 )
-def test_exact_numbers_lie_where_fractions_say(
+def test_exact_numbers_are_ranked_as_fractions(
     data_type: DataType, literal: int | Decimal, step: int
 ) -> None:
-    found = key_range(literal, "c", data_type)
+    keys = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
-    for key in (found.begin + step, found.end + step):
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
+    for key in (keys.begin + step, keys.end + step):
         if least <= key <= greatest:
-            assert (key >= found.begin) == (value_of(key, data_type) >= Fraction(literal))
-            assert (key >= found.end) == (value_of(key, data_type) > Fraction(literal))
+            assert (key >= keys.begin) == (value_of(key, data_type) >= Fraction(literal))
+            assert (key >= keys.end) == (value_of(key, data_type) > Fraction(literal))
 
 
 @given(
@@ -297,16 +297,16 @@ def test_exact_numbers_lie_where_fractions_say(
     st.one_of(st.floats(allow_nan=False), st.floats(-20, 20), st.floats(2.0**52, 2.0**64)),
     st.integers(-3, 3),
 )
-def test_floats_lie_where_doubles_say(data_type: DataType, literal: float, step: int) -> None:
-    found = key_range(literal, "c", data_type)
+def test_floats_are_ranked_as_doubles(data_type: DataType, literal: float, step: int) -> None:
+    keys = key_range(literal, "c", data_type)
     least, greatest = bounds_of(data_type)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
-    for key in (found.begin + step, found.end + step):
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
+    for key in (keys.begin + step, keys.end + step):
         if least <= key <= greatest:
             rounded = key / 10**data_type.scale  # the nearest double: Python divides exactly
-            assert (key >= found.begin) == (rounded >= literal)
-            assert (key >= found.end) == (rounded > literal)
+            assert (key >= keys.begin) == (rounded >= literal)
+            assert (key >= keys.end) == (rounded > literal)
 
 
 @given(
@@ -314,41 +314,41 @@ def test_floats_lie_where_doubles_say(data_type: DataType, literal: float, step:
     st.one_of(st.floats(allow_nan=False), st.floats(width=32, allow_nan=False)),
     st.integers(-3, 3),
 )
-def test_floats_lie_among_floats_where_their_values_say(
+def test_floats_are_ranked_among_floats_by_value(
     kind: tuple[DataType, int], literal: float, step: int
 ) -> None:
     data_type, width = kind
-    found = key_range(literal, "c", data_type)
+    keys = key_range(literal, "c", data_type)
     least, greatest = order_float(-math.inf, width), order_float(math.inf, width)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
-    for key in (found.begin + step, found.end + step):
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
+    for key in (keys.begin + step, keys.end + step):
         if least <= key <= greatest:
-            assert (key >= found.begin) == (float_order(key, width) >= literal)
-            assert (key >= found.end) == (float_order(key, width) > literal)
+            assert (key >= keys.begin) == (float_order(key, width) >= literal)
+            assert (key >= keys.end) == (float_order(key, width) > literal)
 
 
 @given(st.sampled_from([TEXT, BYTES]), st.text(max_size=4), st.binary(max_size=5))
-def test_text_lies_where_its_bytes_say(data_type: DataType, literal: str, key: bytes) -> None:
-    found = key_range(literal, "c", data_type)
-    assert isinstance(found.begin, bytes)
-    assert isinstance(found.end, bytes)
-    assert (key >= found.begin) == (key >= literal.encode())
-    assert (key >= found.end) == (key > literal.encode())
+def test_text_is_ranked_by_its_bytes(data_type: DataType, literal: str, key: bytes) -> None:
+    keys = key_range(literal, "c", data_type)
+    assert isinstance(keys.begin, bytes)
+    assert isinstance(keys.end, bytes)
+    assert (key >= keys.begin) == (key >= literal.encode())
+    assert (key >= keys.end) == (key > literal.encode())
 
 
 @given(st.sampled_from([(DATE, DAY), (MILLIS, 1000), (MICROS, 1), (LOCAL, 1)]), st.datetimes())
-def test_datetimes_lie_where_their_microseconds_say(
+def test_datetimes_are_ranked_by_their_microseconds(
     kind: tuple[DataType, int], literal: datetime.datetime
 ) -> None:
     data_type, unit = kind
     micros = (literal - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
-    found = key_range(literal, "c", data_type)
-    assert isinstance(found.begin, int)
-    assert isinstance(found.end, int)
+    keys = key_range(literal, "c", data_type)
+    assert isinstance(keys.begin, int)
+    assert isinstance(keys.end, int)
     for key in range(micros // unit - 1, micros // unit + 3):
-        assert (key >= found.begin) == (key * unit >= micros)
-        assert (key >= found.end) == (key * unit > micros)
+        assert (key >= keys.begin) == (key * unit >= micros)
+        assert (key >= keys.end) == (key * unit > micros)
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])

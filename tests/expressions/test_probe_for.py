@@ -1,4 +1,4 @@
-"""The probes of leaves."""
+"""The probes of single predicates."""
 
 from __future__ import annotations
 
@@ -175,8 +175,8 @@ def test_a_double_in_a_list_makes_doubles_of_all_its_numbers() -> None:
     ],
 )
 def test_char_matches_with_and_without_padding(text: str, probe: InIntervals | NonNullRows) -> None:
-    found = probe_for(normalize(parse(text)), "a", DataType("CHAR", length=4))
-    assert found == replace(probe, exact=False)
+    result = probe_for(normalize(parse(text)), "a", DataType("CHAR", length=4))
+    assert result == replace(probe, exact=False)
 
 
 def test_long_char_is_one_interval() -> None:

@@ -1,4 +1,4 @@
-"""A predicate applied to rows: what keys cannot tell, and what only Spark can."""
+"""A predicate applied to rows: what keys cannot decide, and what only Spark can."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(
     arrow_type: Any = None,
     as_type: str = "",
 ) -> list[int]:
-    """The rows of a column `c` that match."""
+    """The matching rows of a column `c`."""
     types = {"c": DataType.parse(as_type)} if as_type else None
     mask = matching(predicate, pa.table({"c": pa.array(values, arrow_type)}), types)
     return np.flatnonzero(mask).tolist()
@@ -142,11 +142,11 @@ def test_unsigned_integers_keep_their_upper_half() -> None:
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint64()])
 def test_long_lists(kind: Any) -> None:
     values = np.arange(128)
-    wanted = [*range(0, 128, 3), 127, 2**40, -(2**40), *range(1000, 9000, 7)]
-    expected = np.flatnonzero(np.isin(values, wanted)).tolist()
-    assert rows(col("c").isin(wanted), values, kind) == expected
+    listed = [*range(0, 128, 3), 127, 2**40, -(2**40), *range(1000, 9000, 7)]
+    expected = np.flatnonzero(np.isin(values, listed)).tolist()
+    assert rows(col("c").isin(listed), values, kind) == expected
     others = np.setdiff1d(values, expected).tolist()
-    assert rows(~col("c").isin(wanted), values, kind) == others
+    assert rows(~col("c").isin(listed), values, kind) == others
 
 
 def test_values_on_either_side_of_a_dense_list() -> None:
@@ -155,10 +155,10 @@ def test_values_on_either_side_of_a_dense_list() -> None:
 
 
 def test_a_long_list_of_doubles_that_each_equal_many_integers() -> None:
-    wanted = [float(n) for n in range(2**60, 2**60 + 256 * 20, 512)]
+    listed = [float(n) for n in range(2**60, 2**60 + 256 * 20, 512)]
     values = np.arange(2**60 - 300, 2**60 + 6000, 50)
-    expected = np.flatnonzero(np.isin(values.astype(float), wanted)).tolist()
-    assert rows(col("c").isin(wanted), values, pa.int64()) == expected
+    expected = np.flatnonzero(np.isin(values.astype(float), listed)).tolist()
+    assert rows(col("c").isin(listed), values, pa.int64()) == expected
 
 
 CHARS = ["", "a", "a ", "ab", "a\t", "a \t", "abcde", "a\0", None]
@@ -227,7 +227,7 @@ def test_nanoseconds_count() -> None:
     assert rows(col("c") == np.datetime64(1, "ns"), moments) == [1]
     assert rows(col("c") > np.datetime64(0, "us"), moments) == [1, 2, 3]
     assert rows("c <= '1970-01-01 00:00:00.000000999'", moments) == [0, 1, 2]
-    # What the column holds counts, though its type says less.
+    # The values count, even if the type promises less.
     table = pa.table({"c": moments})
     finer = matching("c > '1970-01-01 00:00:00.000000001'", table, {"c": "TIMESTAMP(6)"})
     assert finer.tolist() == [False, False, True, True]
@@ -258,11 +258,11 @@ def test_a_wall_clock_against_instants_where_a_zone_skips_an_hour(
 ) -> None:
     monkeypatch.setattr(config, "timezone", "Europe/Vienna")
     clocks = [datetime.datetime(2024, 3, 31, *at) for at in ((2, 15), (2, 30), (3, 0), (3, 30))]
-    # One instant is made a wall clock.
+    # A single instant becomes a wall clock.
     assert rows("c = TIMESTAMP '2024-03-31 02:30:00'", clocks, NTZ) == [3]
     assert rows("c < TIMESTAMP '2024-03-31 03:30:00'", clocks, NTZ) == [0, 1, 2]
     assert rows("c IN (TIMESTAMP '2024-03-31 03:30:00')", clocks, NTZ) == [3]
-    # Beside others, wall clocks are made instants.
+    # Next to other literals, wall clocks become instants.
     listed = "c IN (TIMESTAMP '2024-03-31 03:30:00', TIMESTAMP '2024-03-31 03:00:00')"
     assert rows(listed, clocks, NTZ) == [1, 2, 3]
     mixed = [SessionTimestamp("2024-03-31 02:30:00"), clocks[0], datetime.date(2024, 3, 31)]
@@ -273,7 +273,7 @@ def test_a_wall_clock_against_instants_where_a_zone_skips_an_hour(
     assert rows(In("c", (late, clocks[2])), clocks, NTZ) == [2]
 
 
-def test_text_among_dates_has_a_time_only_beside_a_timestamp() -> None:
+def test_text_among_dates_has_a_time_only_next_to_a_timestamp() -> None:
     days = [datetime.date(2024, 1, day) for day in (1, 2, 3)]
     noon = datetime.datetime(2024, 1, 3, 12)
     assert rows(col("c").isin(["2024-01-01 12:00:00", days[1]]), days) == [0, 1]
@@ -414,13 +414,13 @@ def test_tables_without_rows_chunks_or_values() -> None:
 def test_rows_that_an_index_found_are_narrowed_to_those_that_match() -> None:
     table = pa.table({"c": pa.array([0, 1, 999, 1000, None], pa.timestamp("ns"))})
     index = FileIndex.build(table, {"file-index.bitmap.columns": "c"})
-    wanted = col("c") == np.datetime64(1, "ns")
-    kept = index.evaluate(wanted)
+    predicate = col("c") == np.datetime64(1, "ns")
+    kept = index.evaluate(predicate)
     assert kept.rows is not None
     positions = kept.rows.to_array()
     assert list(positions) == [0, 1, 2]
     assert not kept.exact
-    assert matching(wanted, table.take(pa.array(positions))).tolist() == [False, True, False]
+    assert matching(predicate, table.take(pa.array(positions))).tolist() == [False, True, False]
 
 
 def test_a_predicate_nested_too_deeply_is_an_error() -> None:

@@ -1,4 +1,4 @@
-"""Expressions on rows, each with the rows that Spark gives (`tests/spark/test_scalars.py`)."""
+"""Expressions on rows, with the values from Spark (`tests/spark/test_scalars.py`)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ TABLE = pa.table(
 
 
 def values(text: str, *, zone: str = "UTC", ansi: bool = True) -> tuple[str, list[Any]]:
-    """The type of an expression, and its values: text, or the integers that they are held as."""
+    """The type of an expression and its values: text, or the integers that store them."""
     schema = RowSchema(TABLE.schema)
     with using(Settings(zone, case_sensitive=False, ansi=ansi)):
         bound = bind_scalar(text, schema)
-        found = bound.values(Batch(RowTable(TABLE, schema)))
-    data = found.data.to_pylist() if isinstance(found.data, pa.Array) else found.data.tolist()
-    listed = [value if ok else None for value, ok in zip(data, found.valid.tolist(), strict=True)]
+        result = bound.values(Batch(RowTable(TABLE, schema)))
+    data = result.data.to_pylist() if isinstance(result.data, pa.Array) else result.data.tolist()
+    listed = [value if ok else None for value, ok in zip(data, result.valid.tolist(), strict=True)]
     return str(bound.type), listed
 
 
@@ -176,10 +176,10 @@ def test_substr_of_any_text(texts: list[str], position: int, length: int) -> Non
     rows = pa.table({"s": pa.array(texts, pa.string())})
     schema = RowSchema(rows.schema)
     bound = bind_scalar(f"substr(s, {position}, {length})", schema)
-    found = bound.values(Batch(RowTable(rows, schema)))
+    result = bound.values(Batch(RowTable(rows, schema)))
 
     def expected(text: str) -> str:
         start = position - 1 if position > 0 else len(text) + position if position else 0
         return text[max(start, 0) : max(start + length, 0)] if length > 0 else ""
 
-    assert found.data.to_pylist() == [expected(text) for text in texts]
+    assert result.data.to_pylist() == [expected(text) for text in texts]

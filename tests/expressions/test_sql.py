@@ -271,7 +271,7 @@ def test_text_that_is_no_predicate_is_one_clear_line(text: str, problem: str) ->
         "1.x",
     ],
 )
-def test_what_is_almost_a_number_is_refused_wherever_it_stands(word: str) -> None:
+def test_text_that_is_almost_a_number_is_refused_everywhere(word: str) -> None:
     for text in (f"a = {word}", f"s = 'a' AND upper(b) = {word}", f"a IN ('x', {word})"):
         with pytest.raises(PredicateError) as caught:
             parse(text)

@@ -1,4 +1,4 @@
-"""Any text at all: a tree that its own text gives again, or a PredicateError."""
+"""Any text at all gives a tree that its own text gives again, or a PredicateError."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_any_text_is_a_predicate_error_or_a_tree_that_its_text_gives_again(text:
     except PredicateError:
         return
     written = str(tree)
-    if "INTERVAL" not in written.upper():  # sqlglot writes some of these in a way of its own
+    if "INTERVAL" not in written.upper():  # sqlglot writes some of these differently
         assert parse(written) == tree
 
 

@@ -26,31 +26,33 @@ def main() -> int:
     parser.add_argument("--subject", choices=list(SUBJECTS))
     parser.add_argument("--operation")
     parser.add_argument("--remote", action="store_true")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        chosen = [given.subject] if given.subject else list(SUBJECTS)
+        chosen = [arguments.subject] if arguments.subject else list(SUBJECTS)
         subjects = {
-            name: SUBJECTS[name](Path(folder, name), remote=given.remote) for name in chosen
+            name: SUBJECTS[name](Path(folder, name), remote=arguments.remote) for name in chosen
         }
         every = [
             (name, case)
             for name, subject in subjects.items()
             for operation in subject.operations
-            if given.operation in (None, operation)
+            if arguments.operation in (None, operation)
             for case in cases(subject, operation)
         ]
-        if given.runs is not None:
-            every = random.Random(given.seed).sample(every, min(given.runs, len(every)))
-        begin, told, failed = time.monotonic(), Counter[str](), 0
+        if arguments.runs is not None:
+            every = random.Random(arguments.seed).sample(every, min(arguments.runs, len(every)))
+        begin, counts, failed = time.monotonic(), Counter[str](), 0
         for name, case in every:
             try:
                 error = run_case(subjects[name], case)
-                told["right" if error is None else type(error).__name__] += 1
+                counts["right" if error is None else type(error).__name__] += 1
             except Exception as problem:  # noqa: BLE001 - whatever it is, it is told
                 failed += 1
                 text = str(problem) or repr(problem)
                 print(f"FAILED {name} {case}: {type(problem).__name__}: {text[:600]}", flush=True)
-    print(f"{len(every)} cases, {failed} failed, in {time.monotonic() - begin:.0f} s: {dict(told)}")
+    print(
+        f"{len(every)} cases, {failed} failed, in {time.monotonic() - begin:.0f} s: {dict(counts)}"
+    )
     return 1 if failed else 0
 
 

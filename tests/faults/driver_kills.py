@@ -1,4 +1,4 @@
-"""The driver of a Spark is killed with its JVM, while two operations are on the way.
+"""The driver of a Spark is killed together with its JVM while two operations are running.
 
 It is killed at a random moment, or kills itself at a random call to its files: most of the time
 goes by in Spark's jobs, and what tells is a few calls at the end. Another driver goes on.
@@ -19,10 +19,10 @@ from tests.spark.processes import in_session, is_running, kill, wait_for
 __all__ = ["DriverKills", "cut_off"]
 
 AT_ONCE = 2
-"""How many operations a driver has on the way when it is killed."""
+"""How many operations a driver has running when it is killed."""
 MOST_CALLS = 25
 TRIES = 6
-"""How often operations may all be done before anything is killed."""
+"""How often all operations may be finished before anything is killed."""
 
 
 class DriverKills(SparkKills):
@@ -34,11 +34,11 @@ class DriverKills(SparkKills):
                 return
 
     def _try(self, source: random.Random, log: list[str]) -> bool:
-        """Begin two operations, and look at the tables; whether one of them was cut off."""
+        """Begin two operations and check the tables; returns whether one of them was cut off."""
         names = source.sample(self._names, AT_ONCE)
         chosen = {name: self._table(name).choose(source, reads=False) for name in names}
-        asked = [self._series[name].asked(one) for name, one in chosen.items()]
-        log += [f"{one} of {name}" for name, one in chosen.items()]
+        asked = [self._series[name].asked(operation) for name, operation in chosen.items()]
+        log += [f"{operation} of {name}" for name, operation in chosen.items()]
         if source.random() < 0.5:
             delay = self._delay(source, self._series[names[0]], chosen[names[0]])
             log.append(f"killed after {delay:.2f} s")
@@ -50,11 +50,11 @@ class DriverKills(SparkKills):
         is_killed = len(ended) < len(asked)
         if is_killed:
             self.killed += 1
-            self.told["operations cut off"] += len(asked) - len(ended)
+            self.counts["operations cut off"] += len(asked) - len(ended)
             self.close()
-        for name, one in chosen.items():
+        for name, operation in chosen.items():
             series = self._series[name]
-            self._check(series, one, is_done=series.place in ended)
+            self._check(series, operation, is_done=series.location in ended)
         return is_killed
 
 
@@ -66,7 +66,7 @@ def cut_off(
     at_call: int = 0,
     within: bool = False,
 ) -> set[str]:
-    """Kill a driver and all below it; which operations were done by then, by their places.
+    """Kill a driver and all below it. Returns the tables whose operation was done by then.
 
     If all were, it goes on.
 
@@ -82,20 +82,20 @@ def cut_off(
     with suppress(DriverEndedError, BrokenPipeError):
         if after is None:
             victim.ask("die_at", number=at_call, within=within)
-        for one in asked:
-            victim.ask("begin", **one)
+        for answer in asked:
+            victim.ask("begin", **answer)
         if after is not None:
             time.sleep(after)
             ended = set(victim.ask("ended"))
             if len(ended) < len(asked):
                 kill(in_session(leader))
-        for one in asked:
-            found = victim.ask("end", place=one["place"])
-            assert found["problem"] is None, found["problem"]
-            ended.add(one["place"])
+        for answer in asked:
+            end_of_operation = victim.ask("end", location=answer["location"])
+            assert end_of_operation["problem"] is None, end_of_operation["problem"]
+            ended.add(answer["location"])
         return ended
     kill(in_session(leader))
     victim.process.wait()
-    # What Java has started ends with it: what is not written by then never will be.
+    # What Java has started ends with it: what is not written by then is never written.
     wait_for(lambda: not any(map(is_running, in_session(leader))), "the end of the session")
     return ended

@@ -1,4 +1,4 @@
-"""An executor of a cluster is killed, or a Python worker, while an operation is on the way.
+"""An executor of a cluster, or a Python worker, is killed while an operation is running.
 
 On a cluster, Spark does tasks again, and nobody notices; a local Spark gives up at once.
 """
@@ -16,24 +16,24 @@ from tests.spark.processes import below, command_of, in_session, is_running, kil
 
 __all__ = ["ExecutorKills", "WorkerKills"]
 
-_WORKER = "pyspark.worker"  # in the command of Python workers, and of what forks them
+_WORKER = "pyspark.worker"  # in the command of Python workers, and of their parent
 
 
 class ExecutorKills(SparkKills):
-    """One executor of a cluster, or one of its Python workers; all goes on as if nothing was."""
+    """Kills one executor of a cluster, or one of its Python workers; all work must go on."""
 
     retries = True
 
     def __init__(
         self, folder: Path, seed: int, machines: Cluster, settings: Mapping[str, str]
     ) -> None:
-        """Kill what the machines run."""
+        """Kill a process on the machines."""
         super().__init__(folder, seed, settings, machines.python)
         self._machines = machines
 
-    def use(self, found: Driver) -> None:
-        """Take a driver that is there."""
-        self._driver = found
+    def use(self, driver: Driver) -> None:
+        """Use an existing driver."""
+        self._driver = driver
 
     def _run(self, source: random.Random, log: list[str]) -> None:
         name = source.choice(self._names)
@@ -44,29 +44,31 @@ class ExecutorKills(SparkKills):
         before = self.driver().ask("failed_tasks")
         self.driver().ask("begin", **series.asked(operation))
         time.sleep(delay)
-        while series.place not in self.driver().ask("ended"):
+        while series.location not in self.driver().ask("ended"):
             victim, what = self._victim(source)
             if victim is not None:
                 kill([victim])
                 log.append(f"{what} killed")
                 self.killed += 1
-                self.told[f"{what} killed"] += 1
+                self.counts[f"{what} killed"] += 1
                 break
-        found = self.driver().ask("end", place=series.place)
-        is_done = found["problem"] is None
-        assert is_done or not self.retries, found["problem"]
+        ended = self.driver().ask("end", location=series.location)
+        is_done = ended["problem"] is None
+        assert is_done or not self.retries, ended["problem"]
         if is_done:
-            self._seconds[name, operation] = found["seconds"]
-        self.told["tasks lost"] += self.driver().ask("failed_tasks") - before
-        self.told["errors"] += not is_done
+            self._seconds[name, operation] = ended["seconds"]
+        self.counts["tasks lost"] += self.driver().ask("failed_tasks") - before
+        self.counts["errors"] += not is_done
         if not self.retries:
-            self.driver().ask("settle")
+            self.driver().ask("wait_for_workers")
         self._check(series, operation, is_done=is_done)
 
     def _victim(self, source: random.Random) -> tuple[int | None, str]:
         """A process, if there is one, and what it is."""
         executors = self._machines.executors()
-        workers = [one for executor in executors for one in below(executor) if _is_worker(one)]
+        workers = [
+            process for executor in executors for process in below(executor) if _is_worker(process)
+        ]
         if workers and source.random() < 0.5:
             return source.choice(workers), "worker"
         # There may be none: both may have been killed a moment ago.
@@ -74,7 +76,7 @@ class ExecutorKills(SparkKills):
 
 
 class WorkerKills(ExecutorKills):
-    """A Python worker of a local Spark: what it does fails, or goes on if it needed none."""
+    """A Python worker of a local Spark; its operation fails, or continues if it needs no worker."""
 
     retries = False
 
@@ -83,8 +85,10 @@ class WorkerKills(ExecutorKills):
         SparkKills.__init__(self, folder, seed, settings)
 
     def _victim(self, source: random.Random) -> tuple[int | None, str]:
-        # Not those below it: where what has forked them was killed, they go on alone.
-        workers = [one for one in in_session(self.driver().process.pid) if _is_worker(one)]
+        # Not those below it: if their parent was killed, they continue alone.
+        workers = [
+            process for process in in_session(self.driver().process.pid) if _is_worker(process)
+        ]
         return (source.choice(workers) if workers else None), "worker"
 
 

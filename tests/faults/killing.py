@@ -1,4 +1,4 @@
-"""When a process kills itself: before some call to its files, or within a write."""
+"""When a process kills itself: before a call to its files, or within a write."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def killing(at: int, end: Callable[..., None], *, within: bool) -> Decide:
 
 
 def die(*_: Any, **__: Any) -> None:
-    """End without a chance to do anything more."""
+    """End immediately, without any clean-up."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def die_with_children(*_: Any, **__: Any) -> None:
-    """The same for all of the group: for the driver of a Spark, its JVM."""
+    """The same for the whole process group: for the driver of a Spark, its JVM."""
     os.killpg(0, signal.SIGKILL)
 
 
@@ -61,9 +61,9 @@ def counted_calls(faults: Faults) -> Iterator[None]:
     """
 
     def telling(kind: str, function: Any) -> Any:
-        def call(files: LocalFiles, path: str, *given: Any, **named: Any) -> Any:
+        def call(files: LocalFiles, path: str, *arguments: Any, **named: Any) -> Any:
             faults.next(kind, path)
-            return function(files, path, *given, **named)
+            return function(files, path, *arguments, **named)
 
         return call
 

@@ -43,7 +43,7 @@ from tests.spark.cluster import cluster
 __all__ = ["Kills"]
 
 STEPS = 3
-SUBJECT_NAMES = [name for name in SUBJECTS if name != "iceberg"]  # whose catalog is in the process
+SUBJECT_NAMES = [name for name in SUBJECTS if name != "iceberg"]  # whose catalog is in this process
 
 
 class Kills:
@@ -53,11 +53,11 @@ class Kills:
         self._seed = seed
         self._subjects = {name: SUBJECTS[name](folder / name) for name in SUBJECT_NAMES}
         self.killed = 0
-        """How many processes were killed; others came to their end."""
-        self.told: Counter[str] = Counter()
+        """How many processes were killed; the others finished."""
+        self.counts: Counter[str] = Counter()
 
     def run(self, number: int) -> None:
-        """Let a table go through a few operations; an error tells which."""
+        """Put a table through a few operations; an error says which."""
         source = random.Random(f"{self._seed} {number}")
         name = source.choice(SUBJECT_NAMES)
         subject, log = self._subjects[name], [name]
@@ -74,9 +74,9 @@ class Kills:
     def _step(
         self, subject: Subject, rows: Rows, step: int, source: random.Random, log: list[str]
     ) -> Rows:
-        """Let a process be killed; what the table holds when all is done nevertheless."""
+        """Let a process be killed; returns what the table holds once all is done nevertheless."""
         every = operations(rows, subject.kind, is_keyed=subject.is_keyed, step=step)
-        chosen = source.choice([one for one in every if not every[one].only_reads])
+        chosen = source.choice([entry for entry in every if not every[entry].only_reads])
         at, within = source.randrange(90), source.random() < 0.5
         log.append(f"{chosen} killed {'within a write from' if within else 'before'} call {at}")
         is_killed = self._attempt(subject, every[chosen], killing(at, die, within=within))
@@ -84,7 +84,7 @@ class Kills:
         return every[chosen].after
 
     def _attempt(self, subject: Subject, operation: Operation, decide: Decide) -> bool:
-        """Do it in another process; whether that was killed."""
+        """Do it in another process; returns whether that was killed."""
         process = os.fork()
         if process == 0:
             status = 1
@@ -104,7 +104,7 @@ class Kills:
 
 @contextmanager
 def _opened(what: str | None, folder: Path, seed: int) -> Iterator[Kills | SparkKills]:
-    """Runs that kill something of a Spark, or processes without one."""
+    """Runs that kill a part of a Spark, or processes without one."""
     warehouse = folder / "lake"
     match what:
         case None:
@@ -132,13 +132,13 @@ def main() -> int:
     parser.add_argument("--run", type=int)
     parser.add_argument("--spark", choices=["driver", "executor", "worker"])
     parser.add_argument("--folder", type=Path, help="a new one, which is kept")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     warnings.simplefilter("ignore", AlcidWarning)
-    numbers = range(given.runs) if given.run is None else [given.run]
+    numbers = range(arguments.runs) if arguments.run is None else [arguments.run]
     begin, failed = time.monotonic(), 0
     with ExitStack() as stack:
-        folder = given.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kills = stack.enter_context(_opened(given.spark, folder.resolve(), given.seed))
+        folder = arguments.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        kills = stack.enter_context(_opened(arguments.spark, folder.resolve(), arguments.seed))
         for number in numbers:
             try:
                 kills.run(number)
@@ -146,8 +146,8 @@ def main() -> int:
                 failed += 1
                 traceback.print_exc()
     seconds = time.monotonic() - begin
-    told = "".join(f"; {count} {what}" for what, count in sorted(kills.told.items()))
-    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s{told}")
+    counts = "".join(f"; {count} {what}" for what, count in sorted(kills.counts.items()))
+    print(f"{len(numbers)} runs, {kills.killed} kills, {failed} failed, in {seconds:.0f} s{counts}")
     return 1 if failed else 0
 
 

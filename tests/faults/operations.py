@@ -1,4 +1,4 @@
-"""What is done to tables while their files fail, and what must have come of it."""
+"""What is done to tables while their files fail, and what the result must be."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ SOME = "id >= 7 AND name = 'n3'"
 
 AnyTable: TypeAlias = PaimonTable | ParquetTable | IcebergTable
 Rows: TypeAlias = tuple[tuple[int, str], ...]
-"""Ids and names, by id."""
+"""Ids and names, sorted by id."""
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One call of a user."""
+    """One call by a user."""
 
     run: Callable[[Any], Any]
     after: Rows
-    """What the table holds then."""
+    """The rows of the table afterwards."""
     answer: Any = None
-    """What the call gives; None: that is not looked at."""
+    """The result of the call; None: it is not checked."""
     is_repeatable: bool = True
-    """Whether it may be done again though it was done already."""
+    """Whether it may be repeated although it succeeded."""
     is_told: bool = False
-    """Whether what cannot be read is told by the answer."""
+    """Whether the answer reports what cannot be read."""
     only_reads: bool = False
     rest: Callable[[Any, Rows], Any] | None = None
     """Does what is missing, of one that may be cut off with some of its rows in the table: which
@@ -41,20 +41,20 @@ class Operation:
 
 
 def rows_of(ids: Iterable[int], prefix: str = "n") -> Rows:
-    """The rows of these ids."""
-    return tuple((one, f"{prefix}{one % 5}") for one in sorted(ids))
+    """The rows with these ids."""
+    return tuple((key, f"{prefix}{key % 5}") for key in sorted(ids))
 
 
 def arrow_of(rows: Rows, **more: list[str]) -> pa.Table:
-    """Rows to be given to a table."""
-    ids = pa.array([one for one, _ in rows], pa.int64())
+    """Rows as an Arrow table."""
+    ids = pa.array([number for number, _ in rows], pa.int64())
     return pa.table({"id": ids, "name": [name for _, name in rows], **more})
 
 
 def shown(rows: pa.Table) -> Rows:
-    """Rows as they were read, those that are there twice too."""
-    found = zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)
-    return tuple(sorted(found))
+    """Rows as they were read, also duplicates."""
+    pairs = zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True)
+    return tuple(sorted(pairs))
 
 
 def table_rows(table: AnyTable) -> Rows:
@@ -79,8 +79,8 @@ def operations(
         step: Of the series.
         frame: Makes DataFrames of the rows that are given, for a table that has a session.
     """
-    given = frame or _as_they_are
-    found = {
+    convert = frame or _as_they_are
+    work = {
         **_reads(before),
         **_index_work(before),
         "verify": Operation(
@@ -91,33 +91,33 @@ def operations(
     if kind != "parquet":
         first = 5 + 2 * step
         left = tuple(row for row in before if row[0] >= first)
-        found["delete"] = Operation(lambda t: t.delete(f"id < {first}", progress=False), left)
+        work["delete"] = Operation(lambda t: t.delete(f"id < {first}", progress=False), left)
     if is_keyed:
-        found |= _keyed_work(before, 2 * step, given)
+        work |= _keyed_work(before, 2 * step, convert)
     elif kind == "paimon" or frame is not None:
-        found["append"] = _append(before, kind, step, given)
+        work["append"] = _append(before, kind, step, convert)
     if frame is not None:
-        found["read"] = Operation(
+        work["read"] = Operation(
             lambda t: shown(t.read(SOME).toArrow()),
             before,
-            found["look-up"].answer,
+            work["look-up"].answer,
             only_reads=True,
         )
-    return found
+    return work
 
 
 def _as_they_are(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _append(before: Rows, kind: str, step: int, given: Callable[[pa.Table], Any]) -> Operation:
+def _append(before: Rows, kind: str, step: int, convert: Callable[[pa.Table], Any]) -> Operation:
     new = rows_of(range(40 + 5 * step, 45 + 5 * step))
 
-    def append_rest(table: Any, held: Rows) -> None:
-        table.append(given(arrow_of(tuple(row for row in new if row not in held))))
+    def append_rest(table: Any, rows_there: Rows) -> None:
+        table.append(convert(arrow_of(tuple(row for row in new if row not in rows_there))))
 
     return Operation(
-        lambda t: t.append(given(arrow_of(new))),
+        lambda t: t.append(convert(arrow_of(new))),
         (*before, *new),
         is_repeatable=False,
         rest=append_rest if kind == "parquet" else None,  # a folder has no commits
@@ -129,12 +129,12 @@ def _reads(before: Rows) -> Mapping[str, Operation]:
         return shown(table.scan(SOME).to_arrow())
 
     def top(table: Any) -> list[int]:
-        found: list[int] = table.scan(order_by="id DESC", limit=4).to_arrow()["id"].to_pylist()
-        return found
+        ids: list[int] = table.scan(order_by="id DESC", limit=4).to_arrow()["id"].to_pylist()
+        return ids
 
     some = tuple(row for row in before if row[0] >= 7 and row[1] == "n3")
-    few = sum(3 <= one < 13 for one, _ in before)
-    last = sorted((one for one, _ in before), reverse=True)[:4]
+    few = sum(3 <= number < 13 for number, _ in before)
+    last = sorted((number for number, _ in before), reverse=True)[:4]
     return {
         "scan": Operation(table_rows, before, before, only_reads=True),
         "look-up": Operation(where, before, some, only_reads=True),
@@ -159,16 +159,16 @@ def _index_work(before: Rows) -> Mapping[str, Operation]:
 
 
 def _keyed_work(
-    before: Rows, first: int, given: Callable[[pa.Table], Any]
+    before: Rows, first: int, convert: Callable[[pa.Table], Any]
 ) -> Mapping[str, Operation]:
     new, gone = rows_of(range(first + 8, first + 18), "m"), {first + 1, first + 2}
     kinds = ["+I"] * len(new) + ["-D"] * len(gone)
-    rows = arrow_of((*new, *((one, "") for one in sorted(gone))), kind=kinds)
-    replaced = gone | {one for one, _ in new}
+    rows = arrow_of((*new, *((number, "") for number in sorted(gone))), kind=kinds)
+    replaced = gone | {number for number, _ in new}
     kept = tuple(row for row in before if row[0] not in replaced)
     return {
         "upsert": Operation(
-            lambda t: t.upsert(given(rows), row_kind="kind"), tuple(sorted((*kept, *new)))
+            lambda t: t.upsert(convert(rows), row_kind="kind"), tuple(sorted((*kept, *new)))
         ),
         "compact": Operation(lambda t: t.compact(progress=False), before),
         "repair": Operation(lambda t: t.repair(AT_ONCE, progress=False), before),

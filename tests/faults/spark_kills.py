@@ -29,9 +29,9 @@ class SparkKills:
     ) -> None:
         """Work in a folder, with drivers of these settings."""
         self.killed = 0
-        """How many processes were killed while an operation was on its way."""
-        self.told: Counter[str] = Counter()
-        """What else there is to say of them."""
+        """How many processes were killed while an operation was running."""
+        self.counts: Counter[str] = Counter()
+        """Counts for the last line of the output."""
         self._folder, self._seed = folder, seed
         self._settings, self._python = settings, {} if python is None else {"python": python}
         self._series: dict[str, Series] = {}
@@ -44,12 +44,12 @@ class SparkKills:
         self._driver: Driver | None = None
 
     def run(self, number: int) -> None:
-        """Let something be killed; an error tells what."""
+        """Let something be killed; an error says what."""
         source, log = random.Random(f"{self._seed} {number}"), list[str]()
         try:
             self._run(source, log)
         except BaseException as error:
-            self.close()  # tables and driver are in no state that is known
+            self.close()  # the state of tables and driver is unknown
             self._series.clear()
             error.add_note(f"run {number} of seed {self._seed}: {', '.join(log)}")
             raise
@@ -69,7 +69,7 @@ class SparkKills:
         raise NotImplementedError
 
     def driver(self) -> Driver:
-        """The driver that is there, or a new one."""
+        """The current driver, or a new one."""
         if self._driver is None:
             folder = self._folder / f"driver-{next(self._numbers)}"
             made = driver(folder, self._settings, **self._python)
@@ -77,37 +77,37 @@ class SparkKills:
         return self._driver
 
     def _table(self, name: str) -> Series:
-        """The table of a kind; a new one when it has gone through much."""
-        found = self._series.get(name)
-        if found is None or found.step >= LIFE:
+        """The table of a kind; a new one once it has gone through many operations."""
+        series = self._series.get(name)
+        if series is None or series.step >= LIFE:
             number = next(self._numbers)
             if name == ICEBERG:
-                place = f"{LAKE}.db.t{number}"
-                rows = self.driver().ask("make_iceberg", place=place)
-                found = Series(name, place, tuple((one, text) for one, text in rows))
+                location = f"{LAKE}.db.t{number}"
+                rows = self.driver().ask("make_iceberg", location=location)
+                series = Series(name, location, tuple((key, text) for key, text in rows))
             else:
-                found = make_in_folder(name, self._folder / f"{name}-{number}")
-            self._series[name] = found
-        return found
+                series = make_in_folder(name, self._folder / f"{name}-{number}")
+            self._series[name] = series
+        return series
 
     def _delay(self, source: random.Random, series: Series, operation: str) -> float:
-        """How long after its begin an operation is struck."""
+        """How long after its begin an operation is hit."""
         usual = median(self._seconds.values()) if self._seconds else FIRST_SECONDS
-        known = self._seconds.get((series.name, operation), usual)
-        return source.uniform(0.0, known)
+        longest = self._seconds.get((series.name, operation), usual)
+        return source.uniform(0.0, longest)
 
     def _check(self, series: Series, operation: str, *, is_done: bool) -> None:
-        """See what it has left; the table goes on from there."""
+        """Check what the operation has left; the table goes on from there."""
         asked = series.asked(operation)
         seconds = self.driver().ask("check", is_done=is_done, **asked)
-        if seconds is not None:  # where all was done, it takes none to do it again
+        if seconds is not None:  # if all was done, nothing needs to be done again
             key = series.name, operation
             self._seconds[key] = max(seconds, self._seconds.get(key, 0.0))
         self._series[series.name] = series.after(operation)
 
 
 def local_settings(warehouse: Path) -> dict[str, str]:
-    """For a driver that has its executors in itself, and Iceberg if that can be had."""
+    """For a driver that runs its executors itself, with Iceberg if it is available."""
     return {
         "spark.master": "local[2]",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,

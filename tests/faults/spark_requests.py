@@ -1,4 +1,4 @@
-"""What the driver of a Spark is asked while it, or what it has started, is killed."""
+"""What the driver of a Spark is asked while it, or a process that it started, is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PROBLEMS: tuple[type[Exception], ...] = (AlcidError, *spark_exceptions())
 
 
 class KillRequests:
-    """Each method is a request; a table is named by its place."""
+    """Each method is a request; a table is named by its location."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -43,67 +43,67 @@ class KillRequests:
         self._pool = ThreadPoolExecutor()
         self._armed = ExitStack()
 
-    def make_iceberg(self, place: str) -> Rows:
-        """Make a table of the catalog; what it holds."""
-        return make_iceberg(self._spark, place)
+    def make_iceberg(self, location: str) -> Rows:
+        """Make a table of the catalog; returns its rows."""
+        return make_iceberg(self._spark, location)
 
-    def begin(self, place: str, **asked: Any) -> None:
-        """Begin an operation; this is answered when it is about to run."""
-        operation = self._operation(place=place, **asked)
+    def begin(self, location: str, **asked: Any) -> None:
+        """Begin an operation; returns when it is about to run."""
+        operation = self._operation(location=location, **asked)
         begun = threading.Event()
 
         def run() -> float:
-            with _BY_TASKS.held():
+            with _BY_TASKS.active():
                 begun.set()
                 start = time.monotonic()
-                found = operation.run(SparkTable(self._spark, place).open())
+                answer = operation.run(SparkTable(self._spark, location).open())
                 seconds = time.monotonic() - start
-            check_answer(operation, found)
+            check_answer(operation, answer)
             return seconds
 
-        self._running[place] = self._pool.submit(run)
+        self._running[location] = self._pool.submit(run)
         begun.wait()
 
     def ended(self) -> list[str]:
-        """The tables on which nothing runs any more."""
-        return [place for place, one in self._running.items() if one.done()]
+        """The tables whose operations have ended."""
+        return [location for location, running in self._running.items() if running.done()]
 
-    def end(self, place: str) -> dict[str, Any]:
+    def end(self, location: str) -> dict[str, Any]:
         """Wait for the end of an operation: the seconds that it took, or the error it gave.
 
         An answer that is wrong is no such error, and is raised.
         """
         try:
-            return {"seconds": self._running.pop(place).result(), "problem": None}
+            return {"seconds": self._running.pop(location).result(), "problem": None}
         except PROBLEMS:
             return {"seconds": None, "problem": traceback.format_exc()}
 
     def check(self, *, is_done: bool, **asked: Any) -> float | None:
-        """See what an operation has left, as `check_after` does; seconds that it took again."""
+        """Check what an operation has left, as `check_after` does; returns its seconds."""
         self._armed.close()
         operation = self._operation(**asked)
         taken: list[float] = []
 
         def run(table: Any) -> Any:
             start = time.monotonic()
-            found = operation.run(table)
+            answer = operation.run(table)
             taken.append(time.monotonic() - start)
-            return found
+            return answer
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", AlcidWarning)
-            table = SparkTable(self._spark, asked["place"])
+            table = SparkTable(self._spark, asked["location"])
             before = _rows(asked["rows"])
             check_after(table, replace(operation, run=run), before, is_done=is_done)
         return taken[0] if taken else None
 
     def die_at(self, number: int, *, within: bool) -> None:
-        """Let this process and its JVM be killed at a call to files, if no check comes before."""
+        """Let this process and its JVM be killed at a call to files, unless a check comes first."""
         faults = Faults()
         faults.plan(killing(number, die_with_children, within=within))
         self._armed.enter_context(counted_calls(faults))
 
-    def settle(self) -> None:
+    def wait_for_workers(self) -> None:
         """Wait until tasks have Python workers again.
 
         Spark keeps idle ones for later. If what has forked them was killed, the next task that is
@@ -121,29 +121,29 @@ class KillRequests:
         raise AssertionError(f"no {_GOOD_JOBS} jobs in a row among {_MOST_JOBS}")
 
     def failed_tasks(self) -> int:
-        """How many tasks Spark has had to do again, or has given up."""
+        """How many tasks Spark has had to repeat, or has given up."""
         tracker = self._spark.sparkContext.statusTracker()
         jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(None))
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}
-        found = map(tracker.getStageInfo, stages)
-        return sum(one.numFailedTasks for one in found if one is not None)
+        infos = map(tracker.getStageInfo, stages)
+        return sum(info.numFailedTasks for info in infos if info is not None)
 
     def _operation(
-        self, name: str, place: str, rows: Sequence[Sequence[Any]], step: int, operation: str
+        self, name: str, location: str, rows: Sequence[Sequence[Any]], step: int, operation: str
     ) -> Operation:
-        series = Series(name, place, _rows(rows), step)
+        series = Series(name, location, _rows(rows), step)
         return series.operations(frames(self._spark))[operation]
 
 
 class _ByTasks:
-    """Lets tasks do what a driver does by itself where a table is small; for several at a time."""
+    """Lets tasks do what a driver does itself for small tables; for several operations at once."""
 
     def __init__(self) -> None:
         self._lock, self._holders = threading.Lock(), 0
         self._patch = mock.patch.object(ScanPlan, "is_small", False)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def active(self) -> Iterator[None]:
         with self._lock:
             if not self._holders:
                 self._patch.start()
@@ -164,6 +164,6 @@ def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-def _rows(given: Sequence[Sequence[Any]]) -> Rows:
-    """Rows as they were before they were JSON."""
-    return tuple((int(one), str(name)) for one, name in given)
+def _rows(rows: Sequence[Sequence[Any]]) -> Rows:
+    """Rows as they were before they became JSON."""
+    return tuple((int(key), str(name)) for key, name in rows)

@@ -1,4 +1,4 @@
-"""Tables that Spark works on while it is killed, and what they should hold."""
+"""Tables that Spark works on while it is killed, and the rows they should have."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Series:
 
     name: str
     """One of `SUBJECTS`."""
-    place: str
+    location: str
     """Its folder, or the name of an Iceberg table."""
     rows: Rows
     step: int = 0
 
     def operations(self, frame: Callable[[pa.Table], Any] | None = None) -> Mapping[str, Operation]:
-        """What can be done to it now; without `frame`, to be looked at only."""
+        """The possible operations on it now; without `frame`, only to be looked at."""
         subject = SUBJECTS[self.name]
         return operations(
             self.rows,
@@ -48,21 +48,25 @@ class Series:
         )
 
     def choose(self, source: random.Random, *, reads: bool) -> str:
-        """An operation; with `reads` also one that changes nothing, but has tasks."""
+        """An operation; with `reads` also one that changes nothing but has tasks."""
         every = self.operations()
         return source.choice(
-            [one for one in every if not every[one].only_reads or (reads and one in TASKS_READ)]
+            [
+                entry
+                for entry in every
+                if not every[entry].only_reads or (reads and entry in TASKS_READ)
+            ]
         )
 
     def after(self, operation: str) -> Series:
-        """The table when that is done."""
+        """The table after the operation."""
         return replace(self, rows=self.operations()[operation].after, step=self.step + 1)
 
     def asked(self, operation: str) -> dict[str, Any]:
-        """An operation, as it is asked of a driver."""
+        """An operation as it is requested from a driver."""
         return {
             "name": self.name,
-            "place": self.place,
+            "location": self.location,
             "rows": self.rows,
             "step": self.step,
             "operation": operation,
@@ -71,17 +75,17 @@ class Series:
 
 @dataclass(frozen=True)
 class SparkTable:
-    """What opens the table for `check_after`."""
+    """Opens the table for `check_after`."""
 
     spark: SparkSession
-    place: str
+    location: str
 
     def open(self) -> AnyTable:
-        return alcid.table(self.place, self.spark)
+        return alcid.table(self.location, self.spark)
 
 
 def frames(spark: SparkSession) -> Callable[[pa.Table], Any]:
-    """Makes DataFrames of two partitions, so that two tasks have them to write."""
+    """Makes DataFrames of two partitions, so that two tasks write them."""
     return lambda rows: spark.createDataFrame(rows).repartition(2)
 
 
@@ -91,16 +95,16 @@ def make_in_folder(name: str, folder: Path) -> Series:
     return Series(name, str(folder / "table"), subject.before)
 
 
-def make_iceberg(spark: SparkSession, place: str) -> Rows:
-    """Three files, of which two are indexed, and a deletion vector; what the table holds."""
+def make_iceberg(spark: SparkSession, location: str) -> Rows:
+    """Three files, two of them indexed, and a deletion vector; returns the rows."""
     spark.sql(
-        f"CREATE TABLE {place} (id BIGINT, name STRING) USING iceberg"
+        f"CREATE TABLE {location} (id BIGINT, name STRING) USING iceberg"
         " TBLPROPERTIES ('format-version' = '3')"
     )
     for number in range(3):
         if number == 2:
-            alcid.iceberg(place, spark).build_indexes(INDEXES, progress=False)
+            alcid.iceberg(location, spark).build_indexes(INDEXES, progress=False)
         rows = arrow_of(rows_of(range(number * 8, number * 8 + 8)))
-        spark.createDataFrame(rows).coalesce(1).writeTo(place).append()
-    alcid.iceberg(place, spark).delete("id = 3", progress=False)
-    return rows_of(one for one in range(24) if one != 3)
+        spark.createDataFrame(rows).coalesce(1).writeTo(location).append()
+    alcid.iceberg(location, spark).delete("id = 3", progress=False)
+    return rows_of(key for key in range(24) if key != 3)

@@ -1,4 +1,4 @@
-"""Small tables of every kind, whose files fail when they are told to."""
+"""Small tables of every kind, whose files fail on demand."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Subject:
         self._changes = list(self.faults.changes)
 
     def restore(self) -> None:
-        """Let the table be as it was."""
+        """Restore the table from the copy."""
         shutil.rmtree(self._folder)
         shutil.copytree(self._kept, self._folder)
         self.faults.plan(None)
@@ -58,14 +58,14 @@ class Subject:
 
     @contextmanager
     def patched(self) -> Iterator[None]:
-        """Let calls come in one order, as there is one thread; and do not wait for disks."""
+        """Make calls in one order, in one thread, and do not wait for disks."""
         with mock.patch.object(os, "cpu_count", return_value=1), mock.patch.object(os, "fsync"):
             yield
 
     def storage(self, location: str | Path | None = None) -> Storage:
         """Files that fail."""
-        place = self._folder if location is None else location
-        opened = Storage.open(place, retry=RETRY)
+        path = self._folder if location is None else location
+        opened = Storage.open(path, retry=RETRY)
         return opened.through(lambda files: self.faults.around(files, opened.location))
 
     def open(self) -> AnyTable:
@@ -73,17 +73,17 @@ class Subject:
         raise NotImplementedError
 
     def _make(self) -> Rows:
-        """Make the table; what it holds."""
+        """Make the table; returns its rows."""
         raise NotImplementedError
 
     def _leave(self, *names: str) -> None:
-        """Let files lie about, as work that was killed leaves them."""
+        """Leave files behind, as killed work does."""
         for name in names:
             self.storage().put(name.format(UNIQUE), b"left")
 
 
 class ParquetFolder(Subject):
-    """Three files, of which two are indexed."""
+    """Three files, two of them indexed."""
 
     kind = "parquet"
 
@@ -120,7 +120,7 @@ class PaimonAppend(Subject):
             table.append(arrow_of(rows_of(range(first, first + 10))))
         self._leave("bucket-0/data-{}-0.parquet", "manifest/manifest-{}-0")
         table.delete("id = 3", progress=False)
-        return rows_of(one for one in range(20) if one != 3)
+        return rows_of(number for number in range(20) if number != 3)
 
 
 class PaimonKeyed(Subject):
@@ -150,7 +150,7 @@ class PaimonFixed(PaimonKeyed):
 
 
 class Iceberg(Subject):
-    """Three files of an Iceberg table, of which two are indexed, and a deletion vector."""
+    """Three files of an Iceberg table, two of them indexed, and a deletion vector."""
 
     kind = "iceberg"
 
@@ -183,7 +183,7 @@ class Iceberg(Subject):
             self._catalog.add({f"{number}.parquet": arrow_of(rows).to_pydict()})
         self._leave(f"metadata/.{7:032x}.tmp")
         self.open().delete("id = 3", progress=False)
-        return rows_of(one for one in range(24) if one != 3)
+        return rows_of(key for key in range(24) if key != 3)
 
 
 SUBJECTS: Mapping[str, type[Subject]] = {

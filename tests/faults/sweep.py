@@ -28,30 +28,30 @@ from tests.faults.subjects import Subject
 __all__ = ["Case", "cases", "check_after", "check_answer", "count_calls", "run_case", "run_often"]
 
 PASSING = {Fault.TIMEOUT, Fault.LOST_TIMEOUT, Fault.STALE}
-"""What nobody may notice, if it happens once; over a network short reads too."""
+"""Faults that nobody may notice if they happen once; over a network also short reads."""
 
 OFTEN = (
     *(Fault.TIMEOUT, Fault.REFUSED, Fault.LOST_TIMEOUT, Fault.LOST_REFUSED),
     *(Fault.SHORT, Fault.STALE),
 )
-"""What may happen to any call."""
+"""Faults that may happen to any call."""
 
 
 class Opens(Protocol):
-    """What opens a table, as it is now."""
+    """Opens a table in its current state."""
 
     def open(self) -> AnyTable: ...
 
 
 @dataclass(frozen=True)
 class Case:
-    """What goes wrong, and when."""
+    """The fault, and its time."""
 
     operation: str
     fault: Fault
     number: int
     lasts: bool
-    """Whether all later calls go wrong as well."""
+    """Whether all later calls fail as well."""
 
     @property
     def decide(self) -> Decide:
@@ -86,7 +86,7 @@ def _is_tried(fault: Fault, call: Call) -> bool:
     """Whether a fault fits a call.
 
     A snapshot is never half written: on a disk it gets its name when it is whole, on S3 it is one
-    request. `test_half_a_snapshot_is_told` has what is told of one.
+    request. `test_half_a_snapshot_is_reported` has what is told of one.
     """
     is_half = fault in {Fault.HALF_TIMEOUT, Fault.HALF_REFUSED}
     if fault is Fault.SLOW or (is_half and call.path.startswith("snapshot/snapshot-")):
@@ -95,13 +95,13 @@ def _is_tried(fault: Fault, call: Call) -> bool:
 
 
 def run_case(subject: Subject, case: Case) -> AlcidError | None:
-    """Run one, and see that all is as it must be; the error that there was."""
+    """Run one case and check everything; returns the error, if there was one."""
     must_succeed = case.must_succeed(remote=subject.faults.remote)
     return _run(subject, case.operation, case.decide, must_succeed=must_succeed)
 
 
 def run_often(subject: Subject, operation: str, seed: int) -> AlcidError | None:
-    """The same with faults all along."""
+    """The same with faults all the time."""
     return _run(subject, operation, often(0.03, OFTEN, seed), must_succeed=False)
 
 
@@ -122,45 +122,45 @@ def _run(subject: Subject, name: str, decide: Decide, *, must_succeed: bool) -> 
 
 def _attempt(subject: Subject, operation: Operation, *, must_succeed: bool) -> AlcidError | None:
     try:
-        found = operation.run(subject.open())
+        answer = operation.run(subject.open())
     except AlcidError as error:
         if must_succeed:
             raise
         return error
     if must_succeed or not operation.is_told:
-        check_answer(operation, found)
+        check_answer(operation, answer)
     return None
 
 
 def _check_told(subject: Subject, operation: Operation, error: AlcidError) -> None:
-    """See that an error says so if all was done nevertheless: it must not be done again."""
+    """Check that an error says if all was done nevertheless: it must not be repeated."""
     if table_rows(subject.open()) == operation.after:
         assert re.search("rows are appended|commit was made is not known", str(error)), repr(error)
 
 
-def check_answer(operation: Operation, found: Any) -> None:
-    """See that an answer is right."""
+def check_answer(operation: Operation, answer: Any) -> None:
+    """Check an answer."""
     if operation.answer is not None:
-        assert found == operation.answer, f"{found}, expected {operation.answer}"
+        assert answer == operation.answer, f"{answer}, expected {operation.answer}"
 
 
 def check_after(subject: Opens, operation: Operation, before: Rows, *, is_done: bool) -> None:
-    """See what the table holds; do it again; see that nothing is wrong or lying about."""
+    """Check the table's rows, repeat the operation, and check that nothing is wrong or left."""
     table = subject.open()
-    held = table_rows(table)
-    is_some = operation.rest is not None and _is_between(before, held, operation.after)
-    assert held == operation.after or ((held == before or is_some) and not is_done), f"holds {held}"
+    rows = table_rows(table)
+    is_some = operation.rest is not None and _is_between(before, rows, operation.after)
+    assert rows == operation.after or ((rows == before or is_some) and not is_done), f"holds {rows}"
     if operation.only_reads:
         return
-    if operation.rest is not None and held != operation.after:
-        operation.rest(table, held)
-    elif held != operation.after or operation.is_repeatable:
+    if operation.rest is not None and rows != operation.after:
+        operation.rest(table, rows)
+    elif rows != operation.after or operation.is_repeatable:
         check_answer(operation, operation.run(table))
     table = subject.open()
     assert table_rows(table) == operation.after
     report = table.verify(progress=False)
     assert report.ok, report
-    for _ in range(2):  # the first merges bundles, and the second removes those
+    for _ in range(2):  # the first merges bundles, and the second removes the old ones
         if report.leftovers:
             table.clean(AT_ONCE)
             report = table.verify(progress=False)
@@ -169,6 +169,6 @@ def check_after(subject: Opens, operation: Operation, before: Rows, *, is_done: 
     assert table_rows(subject.open()) == operation.after
 
 
-def _is_between(before: Rows, held: Rows, after: Rows) -> bool:
-    """Whether some rows are there already, each once."""
-    return set(before) <= set(held) <= set(after) and len(set(held)) == len(held)
+def _is_between(before: Rows, rows: Rows, after: Rows) -> bool:
+    """Whether some rows were already written, each once."""
+    return set(before) <= set(rows) <= set(after) and len(set(rows)) == len(rows)

@@ -1,4 +1,4 @@
-"""What the sweeps have found, each with the fault that showed it."""
+"""The findings of the sweeps, each with the fault that showed it."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def at_snapshot(number: int, fault: Fault) -> Decide:
 
 
 def from_snapshot(number: int, fault: Fault | None, later: Fault, faults: Faults) -> Decide:
-    """When a snapshot is written, and whatever is asked after that."""
+    """When a snapshot is written, and all calls after that."""
     path = f"snapshot/snapshot-{number}"
 
     def decide(call: Call) -> Fault | None:
-        writes = [one for one in faults.calls if (one.kind, one.path) == ("put", path)]
+        writes = [call for call in faults.calls if (call.kind, call.path) == ("put", path)]
         if not writes:
             return None
         return fault if call == writes[0] else later
@@ -86,7 +86,7 @@ def test_rows_that_are_appended_and_cannot_be_read_yet(appended: Subject) -> Non
 
 @pytest.mark.filterwarnings("ignore:.*not yet compacted:alcid.errors.AlcidWarning")
 def test_a_delete_that_is_cut_off_is_finished_by_the_same_delete(keyed: Subject) -> None:
-    """Its rows are deleted on level 0 by then, and are not found a second time."""
+    """Its rows are then deleted on level 0, and are not found a second time."""
     delete = keyed.operations["delete"]
     keyed.faults.plan(at_snapshot(5, Fault.REFUSED))
     with pytest.raises(StorageError, match="snapshot-5: could not be written"):
@@ -122,8 +122,8 @@ def test_a_snapshot_that_is_listed_for_ever_though_it_is_gone(tmp_path: Path) ->
         PaimonTable(storage)
 
 
-def test_half_a_snapshot_is_told(appended: Subject, tmp_path: Path) -> None:
-    """No file system that is known here leaves one; whoever removes it has the table as it was."""
+def test_half_a_snapshot_is_reported(appended: Subject, tmp_path: Path) -> None:
+    """No known file system leaves one; removing it restores the table."""
     append = appended.operations["append"]
     appended.faults.plan(at_snapshot(4, Fault.HALF_REFUSED))
     with pytest.raises(StorageError, match="whether this commit was made is not known"):

@@ -1,4 +1,4 @@
-"""Some of the cases of `python -m tests.faults`: the same ones in every run."""
+"""Some of the cases of `python -m tests.faults`: the same ones every time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.faults.subjects import SUBJECTS, Subject
 from tests.faults.sweep import cases, run_case, run_often
 
-CASES = 4  # of each operation: all of them take an hour
+CASES = 4  # for each operation: all of them take an hour
 
 
 @pytest.fixture(scope="module", params=SUBJECTS)

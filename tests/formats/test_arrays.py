@@ -1,4 +1,4 @@
-"""Arrow arrays without their wrapping, also where they are too large for 32 bits."""
+"""Arrow arrays without their encoding, also if they are too large for 32 bits."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_dictionary_whose_values_overflow_when_repeated_becomes_large(
     values: list[Any] = [7, 5] if arrow_type == pa.int8() else ["ab", "cd"]
 
     class Overflowing:
-        """Values that together have 2 GiB, which would take a second to repeat."""
+        """Values of 2 GiB in total, which would take a second to repeat."""
 
         type = arrow_type
 
@@ -66,8 +66,8 @@ def test_a_dictionary_whose_values_overflow_when_repeated_becomes_large(
             return pa.array(values, arrow_type)
 
     array = SimpleNamespace(dictionary=Overflowing(), indices=pa.array([1, None, 0, 1]))
-    found = _arrays._decoded(cast("pa.DictionaryArray", array))
-    assert found.equals(pa.array([values[1], None, values[0], values[1]], large))
+    decoded = _arrays._decoded(cast("pa.DictionaryArray", array))
+    assert decoded.equals(pa.array([values[1], None, values[0], values[1]], large))
 
 
 def test_wrapping_is_taken_off() -> None:
@@ -119,6 +119,6 @@ def test_changes_and_parts() -> None:
 def test_the_least_bytes_of_a_number_are_those_of_python(bits: int) -> None:
     values = [sign * (1 << bits) + step for sign in (1, -1) for step in (-1, 0, 1)]
     words = np.array([divmod(value % (1 << 128), 1 << 64) for value in values], np.uint64)
-    found = least_bytes(words[:, 1].copy(), words[:, 0].copy())
+    lengths = least_bytes(words[:, 1].copy(), words[:, 0].copy())
     signed = [value if value >= 0 else ~value for value in values]
-    assert found.tolist() == [value.bit_length() // 8 + 1 for value in signed]
+    assert lengths.tolist() == [value.bit_length() // 8 + 1 for value in signed]

@@ -1,4 +1,4 @@
-"""Avro containers that no writer of manifests would write: each is refused, and what is read."""
+"""Avro containers that no writer of manifests would write: each is refused early."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def test_nothing_is_decompressed_of_blocks_that_state_too_much() -> None:
     """The first block alone would be allowed, and has a record."""
     first = zstandard.compress(long(1) + b"a")
     data = container(BYTES, (1, first), (1, zstd(8 * MEGABYTE)), codec="zstandard")
-    found = read_records(data, file="m")[1]
+    blocks = read_records(data, file="m")[1]
     with pytest.raises(FormatError, match="holds too much"):
-        next(found)
+        next(blocks)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_schema_that_nests_too_deeply_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("count", "expected"), [(3, "0 to 2, a byte for each"), (-1, "0 to 2")])
-def test_records_that_nothing_stands_behind(count: int, expected: str) -> None:
+def test_records_without_any_bytes(count: int, expected: str) -> None:
     with pytest.raises(
         FormatError, match=f"records of an Avro block .*found {count}, .*{expected}"
     ):

@@ -102,7 +102,7 @@ def test_a_count_is_not_negative_and_not_above_its_limit() -> None:
 
 
 def test_an_index_beyond_two_gibibytes_is_refused_before_it_is_joined() -> None:
-    half = bytes(1 << 30)  # the same object twice: no memory of its own
+    half = bytes(1 << 30)  # the same object twice: no extra memory
     with pytest.raises(LimitError, match="at most 2147483647 bytes, found 2147483648"):
         Writer().raw(half).raw(half).to_bytes()
 

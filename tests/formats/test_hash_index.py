@@ -41,8 +41,8 @@ def test_a_file_in_any_order_holds_the_same_hashes(hashes: list[int]) -> None:
 def test_a_part_of_a_hash_is_refused(size: int) -> None:
     with pytest.raises(FormatError) as raised:
         HashIndex.from_bytes(bytes(size), name="index-1")
-    offset, found = size - size % 4, f"found {size % 4} bytes, expected 4"
-    assert str(raised.value) == f"index-1: truncated hash at offset {offset}: {found}"
+    offset, problem = size - size % 4, f"found {size % 4} bytes, expected 4"
+    assert str(raised.value) == f"index-1: truncated hash at offset {offset}: {problem}"
 
 
 @given(HASHES, HASHES)
@@ -97,9 +97,9 @@ def test_one_hash_is_asked_for_and_indexes_are_joined() -> None:
 
 
 def test_an_index_does_not_change() -> None:
-    given = np.array([2, 1], np.int32)
-    index = HashIndex(given)
-    given[0] = 9
+    hashes = np.array([2, 1], np.int32)
+    index = HashIndex(hashes)
+    hashes[0] = 9
     assert index.hashes.tolist() == [1, 2]
     with pytest.raises(ValueError, match="read-only"):
         index.hashes[0] = 5
@@ -116,7 +116,7 @@ def test_equality_and_pickling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hashes", "found"),
+    ("hashes", "description"),
     [
         (b"\0\0\0\7", "bytes: from_bytes reads those"),
         (bytearray(4), "bytes: from_bytes reads those"),
@@ -127,10 +127,10 @@ def test_equality_and_pickling() -> None:
         (np.array([1]), "int64, expected int32, as hash_rows gives them"),
     ],
 )
-def test_what_are_no_hashes_is_named(hashes: Any, found: str) -> None:
+def test_values_that_are_not_hashes_are_named(hashes: Any, description: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
         hash_array(hashes)
-    assert str(raised.value) == f"hashes: found {found}"
+    assert str(raised.value) == f"hashes: found {description}"
 
 
 def test_contains_beyond_both_ends() -> None:

@@ -28,7 +28,7 @@ def reference(rows: npt.NDArray[np.int64]) -> bytes:
 
 @st.composite
 def row_sets(draw: st.DrawFn) -> npt.NDArray[np.int64]:
-    """Rows in a few containers, sparse, dense or in runs, with the limits of each kind."""
+    """Rows in a few containers, sparse, dense or in runs, near the limits of each kind."""
     parts = [np.zeros(0, np.int64)]
     for _ in range(draw(st.integers(0, 4))):
         start = draw(st.integers(0, CONTAINERS - 1)) << 16

@@ -23,8 +23,8 @@ def test_containers_fill_the_bitmap_and_hold_its_rows(
     data = bitmap.serialize()
     layout = RoaringLayout.of(data)
     counts = {key: len(bitmap & BitMap(range(key * CHUNK, (key + 1) * CHUNK))) for key in range(9)}
-    found = {container.key: container.cardinality for container in layout.containers}
-    assert found == {key: count for key, count in counts.items() if count}
+    cardinalities = {container.key: container.cardinality for container in layout.containers}
+    assert cardinalities == {key: count for key, count in counts.items() if count}
     ends = [container.offset + container.length for container in layout.containers]
     starts = [container.offset for container in layout.containers]
     assert starts[1:] == ends[:-1]

@@ -8,7 +8,7 @@ from alcid.formats.hashing import ByteValues
 
 
 def test_values_of_one_length_stay_in_their_order() -> None:
-    """By the first and the last of them it is seen whether they lie back to back."""
+    """The first and the last of them tell whether they are contiguous."""
     lengths = np.random.default_rng(5).integers(1, 4, 5_000)
     values = ByteValues.of(pa.array([b"x" * length for length in lengths], pa.large_binary()))
     parts = [(np.asarray(rows), length) for rows, length in hashing._parts(values)]

@@ -1,4 +1,4 @@
-"""How answers of indexes are put together: any row, no row, these rows; exact or not."""
+"""How answers of indexes are combined: any row, no row, these rows; exact or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWERS = [Selection(rows, exact) for rows in SOME for exact in (False, True)]
 
 
 def holds(answer: Selection, matching: frozenset[int]) -> bool:
-    """Whether an answer is right, if these rows of a file of four match."""
+    """Whether an answer is correct if these rows of a file of four match."""
     rows = ROWS if answer.rows is None else frozenset(answer.rows)
     return matching == rows if answer.exact else matching <= rows
 
@@ -29,29 +29,29 @@ def holds(answer: Selection, matching: frozenset[int]) -> bool:
 MATCHING = [frozenset(row for row in ROWS if chosen >> row & 1) for chosen in range(16)]
 
 
-@pytest.mark.parametrize("one", ANSWERS)
-def test_what_both_say_and_what_either_says_is_right(one: Selection) -> None:
+@pytest.mark.parametrize("first", ANSWERS)
+def test_conjunctions_and_disjunctions_of_answers_are_correct(first: Selection) -> None:
     for other, mine, theirs in product(ANSWERS, MATCHING, MATCHING):
-        if holds(one, mine) and holds(other, theirs):
-            assert holds(one & other, mine & theirs)
-            assert holds(one | other, mine | theirs)
+        if holds(first, mine) and holds(other, theirs):
+            assert holds(first & other, mine & theirs)
+            assert holds(first | other, mine | theirs)
 
 
 def test_the_rows_of_both_and_of_either() -> None:
-    one, other = Selection(BitMap([1, 2]), exact=True), Selection(BitMap([2, 3]), exact=True)
-    assert (one & other) == Selection(BitMap([2]), exact=True)
-    assert (one | other) == Selection(BitMap([1, 2, 3]), exact=True)
+    first, other = Selection(BitMap([1, 2]), exact=True), Selection(BitMap([2, 3]), exact=True)
+    assert (first & other) == Selection(BitMap([2]), exact=True)
+    assert (first | other) == Selection(BitMap([1, 2, 3]), exact=True)
     about = Selection(BitMap([2, 3]))
-    assert (one & about) == (about & one) == Selection(BitMap([2]))
-    assert (one | about) == (about | one) == Selection(BitMap([1, 2, 3]))
-    assert (one & Selection(BitMap([3]))) == Selection(BitMap(), exact=True)
+    assert (first & about) == (about & first) == Selection(BitMap([2]))
+    assert (first | about) == (about | first) == Selection(BitMap([1, 2, 3]))
+    assert (first & Selection(BitMap([3]))) == Selection(BitMap(), exact=True)
     assert (ANY & about) == (about & ANY) == about
-    assert (EVERY & one) == (one & EVERY) == one
-    assert (ANY & one) == (one & ANY) == Selection(BitMap([1, 2]))
+    assert (EVERY & first) == (first & EVERY) == first
+    assert (ANY & first) == (first & ANY) == Selection(BitMap([1, 2]))
     assert (ANY & ANY) == ANY
     assert (EVERY & EVERY) == EVERY
     assert (EVERY & ANY) == (ANY & EVERY) == ANY
-    assert (ANY | one) == (one | ANY) == ANY
+    assert (ANY | first) == (first | ANY) == ANY
     assert (EVERY | about) == (about | EVERY) == (EVERY | ANY) == (ANY | EVERY) == EVERY
 
 

@@ -1,4 +1,4 @@
-"""Where bytes come from: what is no file of bytes is refused, and what was opened is closed."""
+"""Sources of bytes: what is not a binary file is refused, and what was opened is closed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_bytes_are_taken_from_any_buffer_and_nothing_else() -> None:
 
 
 def test_ranges_are_read_one_by_one() -> None:
-    one, other = BytesSource(b"abcdef"), BytesSource(b"012")
-    assert read_each([Range(one, 1, 2), Range(other, 0, 3)]) == [b"bc", b"012"]
+    first, other = BytesSource(b"abcdef"), BytesSource(b"012")
+    assert read_each([Range(first, 1, 2), Range(other, 0, 3)]) == [b"bc", b"012"]
 
 
 def test_a_directory_or_a_pipe_is_refused(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_file_is_closed_once_and_then_not_read(tmp_path: Path) -> None:
 
 
 class Few(io.BytesIO):
-    """A file that gives two bytes at a time, as a network does."""
+    """A file that returns two bytes at a time, as a network does."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size or 0, 2))
@@ -92,13 +92,13 @@ def test_file_objects_that_give_no_bytes_or_cannot_seek_are_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("file", "found"),
+    ("file", "description"),
     [(7, "int"), (b"PFA1", "bytes: io.BytesIO makes a file of bytes")],
 )
-def test_what_is_no_file_is_refused(file: Any, found: str) -> None:
+def test_objects_that_are_not_files_are_refused(file: Any, description: str) -> None:
     with pytest.raises(UnsupportedError) as raised:
-        open_with(file, lambda source: source.size)
-    assert str(raised.value) == f"expected a path, a binary file or a Source, found {found}"
+        open_with(file, lambda opened: opened.size)
+    assert str(raised.value) == f"expected a path, a binary file or a Source, found {description}"
 
 
 def test_a_file_that_was_opened_here_is_closed_if_it_cannot_be_used(tmp_path: Path) -> None:
@@ -115,19 +115,19 @@ def test_a_file_that_was_opened_here_is_closed_if_it_cannot_be_used(tmp_path: Pa
     with pytest.raises(AlcidError, match="the file is closed"):
         opened[0].read(0, 1)
 
-    size, file = open_with(str(path), lambda source: source.size)
+    size, file = open_with(str(path), lambda opened: opened.size)
     assert size == 3
     assert file is not None
     file.close()
-    given = BytesSource(b"ab")
-    assert open_with(given, lambda source: source) == (given, None)
-    assert open_with(io.BytesIO(b"ab"), lambda source: source.read(1, 1)) == (b"b", None)
+    source = BytesSource(b"ab")
+    assert open_with(source, lambda opened: opened) == (source, None)
+    assert open_with(io.BytesIO(b"ab"), lambda opened: opened.read(1, 1)) == (b"b", None)
 
 
 @pytest.mark.parametrize(
     ("start", "length", "most"), [(-1, 1, 11), (0, 11, 10), (3, -1, 7), (11, 0, 0), (8, 3, 2)]
 )
-def test_a_section_lies_within_its_source(start: int, length: int, most: int) -> None:
+def test_a_section_is_within_its_source(start: int, length: int, most: int) -> None:
     source = BytesSource(b"0123456789", "x")
     with pytest.raises(FormatError) as raised:
         Section(source, start, length)
@@ -140,7 +140,7 @@ def test_a_section_lies_within_its_source(start: int, length: int, most: int) ->
 @pytest.mark.parametrize(
     ("offset", "length", "left"), [(-1, 1, 6), (0, 6, 5), (3, -1, 2), (6, 0, 0), (4, 2, 1)]
 )
-def test_a_part_lies_within_its_section(offset: int, length: int, left: int) -> None:
+def test_a_part_is_within_its_section(offset: int, length: int, left: int) -> None:
     section = Section(BytesSource(b"0123456789", "x"), 2, 5)
     with pytest.raises(FormatError) as raised:
         section.section(offset, length)

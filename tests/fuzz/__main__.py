@@ -26,14 +26,14 @@ def main() -> int:
     parser.add_argument("--findings", type=Path, default=Path(".cache/fuzz"))
     parser.add_argument("--plain", action="store_true", help="without atheris")
     parser.add_argument("--input", type=Path, help="try this file, and nothing else")
-    given = parser.parse_args()
-    if given.target is None:
+    arguments = parser.parse_args()
+    if arguments.target is None:
         return _each(sys.argv[1:])
-    if given.input is not None:
-        return _again(given.target, given.input)
-    if guided.is_installed() and not given.plain:
-        guided.fuzz(given.target, given.seconds, given.seed, given.findings)
-    return _plain(given.target, given.seconds, given.seed, given.findings)
+    if arguments.input is not None:
+        return _again(arguments.target, arguments.input)
+    if guided.is_installed() and not arguments.plain:
+        guided.fuzz(arguments.target, arguments.seconds, arguments.seed, arguments.findings)
+    return _plain(arguments.target, arguments.seconds, arguments.seed, arguments.findings)
 
 
 def _each(arguments: list[str]) -> int:
@@ -62,7 +62,7 @@ def _plain(name: str, seconds: int, seed: int, findings: Path) -> int:
     from tests.fuzz.targets import TARGETS
 
     target, end = TARGETS[name], time.monotonic() + seconds
-    number, found = 0, 0
+    number, failures = 0, 0
     with bounded_memory():
         for number, data in zip(count(1), mutants(target, seed), strict=False):
             if time.monotonic() > end:
@@ -70,13 +70,13 @@ def _plain(name: str, seconds: int, seed: int, findings: Path) -> int:
             try:
                 try_input(target, data)
             except Finding as finding:
-                found += 1
+                failures += 1
                 findings.mkdir(parents=True, exist_ok=True)
                 path = findings / f"{name}-{seed}-{number}"
                 path.write_bytes(data)
                 print(f"{path}: {finding}", flush=True)
-    print(f"{name}: {number} inputs, {found} findings")
-    return int(bool(found))
+    print(f"{name}: {number} inputs, {failures} findings")
+    return int(bool(failures))
 
 
 if __name__ == "__main__":

@@ -51,14 +51,16 @@ def bundle_targets() -> list[Target]:
 
 
 def _read_bundle(data: bytes) -> None:
-    """As a table does, which warns, and by itself, which raises."""
+    """As a table does, with warnings, and by itself, with errors."""
     source = BytesSource(data, "x.bundle")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = BundleSet(open_bundles([source]), ["dt=2025-08-00/part-0.parquet"], [4000], ["v"])
-        for kind in found.kinds:
+        bundle_set = BundleSet(
+            open_bundles([source]), ["dt=2025-08-00/part-0.parquet"], [4000], ["v"]
+        )
+        for kind in bundle_set.kinds:
             if kind.index_type == "bloom-filter":
-                probe(found.coverage(kind), np.arange(1), [7], key_type(BIGINT))
+                probe(bundle_set.coverage(kind), np.arange(1), [7], key_type(BIGINT))
     assert all(issubclass(warning.category, AlcidWarning) for warning in caught)
     bundle = Bundle.open(source)
     for kind in bundle.kinds:
@@ -88,7 +90,7 @@ def _file_table_seeds() -> list[bytes]:
 
 
 def _read_pages(data: bytes) -> None:
-    """What a zstd frame holds: the input without it, so that it can be changed."""
+    """The content of a zstd frame: the input without it, so that it can be changed."""
     packed = bytes((VERSION,)) + compress("zstd", data)
     join_columns({"id": unpack_column("id", packed, file="a.parquet")}, file="a.parquet")
 

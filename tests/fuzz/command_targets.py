@@ -73,7 +73,7 @@ def _run(chosen: tuple[tuple[str, ...], ...], data: bytes) -> None:
 
 @cache
 def _built_app() -> Any:
-    """The command, built once: typer builds all commands anew in each call."""
+    """The command, built once: typer rebuilds all commands in each call."""
     return typer.main.get_command(commands.app)
 
 

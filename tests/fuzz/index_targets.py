@@ -46,7 +46,7 @@ LITERALS: dict[str, tuple[Any, Any]] = {
     "DECIMAL(10, 2)": (Decimal("-0.01"), Decimal("12.34")),
     "BYTES": (b"", b"\xff"),
 }
-"""What is asked of a column of each type; the first byte of an input chooses the type."""
+"""The predicates for a column of each type; the first byte of an input chooses the type."""
 TYPES = tuple(map(DataType.parse, LITERALS))
 _FEW = 50  # keys that are listed
 _MOST_ROWS = 1 << 20  # that are listed
@@ -91,15 +91,15 @@ def _ask_keys(reader: IndexReader, low: Key, high: Key) -> None:
 
 
 def _list_values(reader: IndexReader, keys: KeyType) -> None:
-    """The keys that an index has, and all of its rows if they are not too many."""
+    """The keys of an index, and all of its rows if they are not too many."""
     if isinstance(reader, BitmapReader | RangeBitmapReader):
         for key, _ in islice(reader.items(), _FEW):
             assert isinstance(key, bytes) == keys.is_bytes
     if isinstance(reader, BitmapReader | RangeBitmapReader | BsiReader) and (
         reader.row_count <= _MOST_ROWS
     ):
-        rows, found = reader.contents()
-        assert len(rows) == len(found)
+        rows, listed = reader.contents()
+        assert len(rows) == len(listed)
 
 
 def _payload_seeds(index_type: str) -> list[bytes]:
@@ -114,7 +114,7 @@ def _payload_seeds(index_type: str) -> list[bytes]:
 
 
 def _built_payloads(index_type: str) -> list[bytes]:
-    """Few rows of numbers and of text, in both versions and in several blocks or chunks."""
+    """A few rows of numbers and of text, in both versions and in several blocks or chunks."""
     numbers = pa.array([10, 10, 20, 20, 30, None, None, -7, 10**6] * 3, pa.int32())
     texts = pa.array(["a", "b", "b", None, "name 7", "name 8", "c" * 40] * 3)
     variants: dict[str, Sequence[dict[str, str | int]]] = {
@@ -126,9 +126,9 @@ def _built_payloads(index_type: str) -> list[bytes]:
         if index_type == "bsi" and data_type == "STRING":
             continue
         for chosen in variants.get(index_type, [{}]):
-            given = {f"file-index.{index_type}.c.{key}": value for key, value in chosen.items()}
+            settings = {f"file-index.{index_type}.c.{key}": value for key, value in chosen.items()}
             table = pa.table({"c": array})
-            index = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **given})
+            index = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **settings})
             (entry,) = index.entries
             payload = index.to_bytes()[entry.start :]
             seeds.append(bytes((TYPES.index(DataType.parse(data_type)),)) + payload)
@@ -136,7 +136,7 @@ def _built_payloads(index_type: str) -> list[bytes]:
 
 
 def _ask_container(data: bytes) -> None:
-    """Ask everything; what raises when it is strict must warn when it is not, and answer."""
+    """Ask everything; what is an error in strict mode must otherwise be a warning and an answer."""
     data_type, container = _type_of(data), data[1:]
     columns = dict.fromkeys(e.column for e in Container.open(BytesSource(container)).entries)
     types = dict.fromkeys(columns, data_type)
@@ -159,7 +159,7 @@ def _ask_columns(index: FileIndex, types: dict[str, DataType]) -> None:
 
 @lru_cache(maxsize=64)
 def _questions(name: str, data_type: DataType) -> tuple[Predicate, ...]:
-    """One of each kind that an index answers."""
+    """One predicate of each kind that an index answers."""
     column, (low, high) = col(name), list(LITERALS.values())[TYPES.index(data_type)]
     ranges = (column > low, column.between(low, high))
     sets = (column == low, column != high, column.isin([low, high]), ~column.isin([low]))
@@ -170,6 +170,6 @@ def _container_seeds() -> list[bytes]:
     seeds = [b"\0" + golden.data for golden in golden_files("container_raw")]
     for golden in golden_files("container"):
         types = [DataType.parse(field["type"]) for field in golden.json["fields"]]
-        known = [TYPES.index(data_type) for data_type in types if data_type in TYPES]
-        seeds.append(bytes((known[0] if known else 0,)) + golden.data)
+        known_types = [TYPES.index(data_type) for data_type in types if data_type in TYPES]
+        seeds.append(bytes((known_types[0] if known_types else 0,)) + golden.data)
     return small(seeds)

@@ -1,4 +1,4 @@
-"""One input after the other, within bounds of time and memory; mutants by a seed."""
+"""One input after the other, within limits of time and memory; mutants are drawn from a seed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.fuzz.target import Target
 __all__ = ["MEMORY", "SECONDS", "Finding", "bounded_memory", "mutants", "try_input"]
 
 SECONDS = 2.0
-"""Of processor time that an input may take."""
+"""The processor time that an input may take."""
 MEMORY = 512 << 20
 """Bytes that a process may take beyond what it has when the first input comes."""
 
 
 class Finding(Exception):  # noqa: N818  # what is sought, not what fails
-    """An input that did something else than answer or refuse; `data` is it."""
+    """An input (`data`) that neither got an answer nor was refused."""
 
     def __init__(self, target: str, data: bytes, what: str) -> None:
-        """Name what it did."""
+        """Describe what the input did."""
         super().__init__(f"{target}: {what}: {len(data)} bytes {data[:64].hex()}")
         self.data = data
 
@@ -50,7 +50,7 @@ def try_input(target: Target, data: bytes) -> bool:
 
 
 def mutants(target: Target, seed: int) -> Iterator[bytes]:
-    """Inputs without end: the seeds as they are, then mutants of them, most of them repaired."""
+    """Endless inputs: the seeds as they are, then mutants of them, most of them repaired."""
     seeds = target.seeds()
     yield from seeds
     rng = random.Random(f"{target.name} {seed}")
@@ -63,7 +63,7 @@ def mutants(target: Target, seed: int) -> Iterator[bytes]:
 def bounded_memory(more: int = MEMORY) -> Iterator[None]:
     """Let this process take no more than it has now and `more` bytes; then MemoryError."""
     statm = Path("/proc/self/statm")
-    if not statm.exists():  # elsewhere the limit of address space does nothing
+    if not statm.exists():  # elsewhere the limit on address space has no effect
         yield
         return
     used = int(statm.read_text().split()[0]) * resource.getpagesize()

@@ -62,7 +62,7 @@ def _read_manifest(kind: str, data: bytes) -> None:
 
 
 def _manifests(kind: str) -> list[bytes]:
-    """As they are, and written anew without compression, so that records can be changed."""
+    """The files as they are, and without compression, so that records can be changed."""
     read, write = _MANIFESTS[kind]
     stored = _paimon_files(f"manifest/{kind}-")
     if kind == "manifest":
@@ -84,14 +84,14 @@ def _read_schema(data: bytes) -> None:
 @cache
 def _paimon_files(prefix: str) -> list[bytes]:
     """The files of golden tables whose names begin with `prefix`."""
-    found = []
+    files = []
     for table in _TABLES:
         with tarfile.open(writer_folder() / f"{table}.tar.xz") as archive:
             for member in archive.getmembers():
                 file = archive.extractfile(member) if member.name.startswith(prefix) else None
                 if file is not None:
-                    found.append(file.read())
-    return small(found)
+                    files.append(file.read())
+    return small(files)
 
 
 def _read_metadata(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Mutants of inputs: what a byte format takes ill, chosen at random from a seed."""
+"""Mutants of inputs: changes that byte formats are sensitive to, chosen at random from a seed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _flip(data: bytes, _: Sequence[bytes], rng: random.Random) -> bytes:
 
 
 def _number(data: bytes, _: Sequence[bytes], rng: random.Random) -> bytes:
-    """A number that is often a limit, in place of another; or what is there, wrong by little."""
+    """A number that is often a limit replaces another; or a number becomes slightly wrong."""
     layout = rng.choice(list(_LAYOUTS))
     size, mask = struct.calcsize(layout), (1 << _LAYOUTS[layout]) - 1
     at = rng.randrange(max(len(data) - size, 0) + 1)
@@ -60,7 +60,7 @@ def _repeat(data: bytes, _: Sequence[bytes], rng: random.Random) -> bytes:
 
 
 def _splice(data: bytes, others: Sequence[bytes], rng: random.Random) -> bytes:
-    """A piece of another input, at the same place or at any."""
+    """A piece of another input, at the same offset or at any."""
     other = rng.choice(others)
     begin = rng.randrange(len(other) + 1)
     piece = other[begin : begin + rng.randrange(64)]

@@ -28,7 +28,7 @@ def vector(data: bytes) -> bytes:
 
 
 def vector_file(data: bytes) -> bytes:
-    """An index file whose vectors have right checksums, and the last the length that is left."""
+    """An index file whose vectors have correct checksums; the last one has the remaining length."""
     parts, at = [b"\1"], 1
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big") + _AROUND
@@ -39,7 +39,7 @@ def vector_file(data: bytes) -> bytes:
 
 
 def puffin_file(data: bytes) -> bytes:
-    """A file with right magics and size of its footer, and right checksums of its vectors."""
+    """A file with correct magics, footer size and checksums of its vectors."""
     footer = data.rfind(MAGIC, 4, -_END.size)
     if footer < 0:
         return data
@@ -56,20 +56,20 @@ def puffin_file(data: bytes) -> bytes:
 
 def _blobs(payload: bytes) -> list[Any]:
     try:
-        found = json.loads(payload)
+        footer = json.loads(payload)
     except (ValueError, RecursionError):
         return []
-    blobs = found.get("blobs") if isinstance(found, dict) else None
+    blobs = footer.get("blobs") if isinstance(footer, dict) else None
     return blobs if isinstance(blobs, list) else []
 
 
 def bundle(data: bytes) -> bytes:
-    """A bundle with right checksums of its footer, table of files, directories and blocks."""
+    """A bundle with correct checksums of its footer, table of files, directories and blocks."""
     data = puffin_file(data)
     try:
         with puffin.open(io.BytesIO(data), largest=1 << 20) as reader:
             return _rebuilt(data, reader)
-    except (AlcidError, ValueError):  # not even a Puffin file, or properties that are no numbers
+    except (AlcidError, ValueError):  # not even a Puffin file, or properties that are not numbers
         return data
 
 

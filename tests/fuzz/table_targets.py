@@ -65,9 +65,12 @@ def _vector_seeds() -> list[bytes]:
 
 def _read_vectors(data: bytes) -> None:
     with DeletionVectorFile.from_bytes(data) as file:
-        found = [replace(place, data_file=str(at)) for at, (place, _) in enumerate(file.scan())]
-        assert len(file.read_all(found)) == len(found)
-    assert len(list(vector_places(Section(BytesSource(data))))) == len(found)
+        ranges = [
+            replace(vector_range, data_file=str(at))
+            for at, (vector_range, _) in enumerate(file.scan())
+        ]
+        assert len(file.read_all(ranges)) == len(ranges)
+    assert len(list(vector_places(Section(BytesSource(data))))) == len(ranges)
 
 
 def _vector_file_seeds() -> list[bytes]:
@@ -85,7 +88,7 @@ def _hash_seeds() -> list[bytes]:
 
 
 def _read_rows(data: bytes) -> None:
-    """The first byte says how many columns, the second which; the rest are two rows."""
+    """The first byte is the number of columns, the second chooses them; the rest are two rows."""
     count, first = (data[0] % 4, data[1]) if len(data) > 1 else (0, 0)
     types = [ROW_TYPES[(first + number) % len(ROW_TYPES)] for number in range(count)]
     middle = 2 + (len(data) - 2) // 2
@@ -135,7 +138,7 @@ def _bitmap_seeds() -> list[bytes]:
 def _read_puffin(data: bytes) -> None:
     with puffin.open(io.BytesIO(data), largest=_LARGEST) as reader:
         for blob in reader.blobs:
-            with suppress(FormatError):  # the others are to be read as well
+            with suppress(FormatError):  # the others must be readable as well
                 reader.read(blob)
         for blob in reader.blobs:
             if blob.type == puffin.DELETION_VECTOR:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 __all__ = ["LARGEST_SEED", "Target", "small"]
 
 LARGEST_SEED = 6000
-"""Bytes of the largest golden file that inputs are made of: in larger ones few places matter."""
+"""The largest golden file that inputs are made from: in larger ones few bytes matter."""
 
 
 def _unchanged(data: bytes) -> bytes:
@@ -25,13 +25,13 @@ class Target:
 
     name: str
     run: Callable[[bytes], None]
-    """Does all that can be done with an input. It may raise an `AlcidError`."""
+    """Does everything possible with an input. It may raise an `AlcidError`."""
     seeds: Callable[[], Sequence[bytes]]
-    """Inputs that are right, the same in every run."""
+    """Correct inputs, the same in every run."""
     repair: Callable[[bytes], bytes] = _unchanged
-    """Makes lengths and checksums right, so that what lies behind them is reached."""
+    """Corrects lengths and checksums, so that what is behind them is reached."""
 
 
 def small(files: Sequence[bytes]) -> list[bytes]:
-    """Those that are not too large, each once, the smallest first."""
+    """Those that are not too large, without duplicates, the smallest first."""
     return sorted({data for data in files if len(data) <= LARGEST_SEED}, key=lambda d: (len(d), d))

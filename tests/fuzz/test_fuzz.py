@@ -23,7 +23,7 @@ from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS
 
 SEED = 1
-# As many as a second or so is enough for.
+# As many as about a second allows.
 INPUTS = {"binary-rows": 250, "bloom-filter": 900, "bundle": 200, "container": 500}
 COMMAND_INPUTS, OTHER_INPUTS = 150, 2500
 
@@ -35,7 +35,7 @@ def inputs_of(name: str) -> int:
 @pytest.mark.parametrize("name", TARGETS)
 def test_an_input_is_answered_or_refused(name: str) -> None:
     target, count = TARGETS[name], inputs_of(name)
-    for data in target.seeds()[:1]:  # what is imported and kept by the first is not its own
+    for data in target.seeds()[:1]:  # what the first one imports and caches does not count
         try_input(target, data)
     with bounded_memory():
         for data in islice(mutants(target, SEED), count):
@@ -63,7 +63,7 @@ def test_another_error_is_a_finding() -> None:
 
 
 def test_memory_without_end_is_a_finding() -> None:
-    # Far more than other threads may give back once the limit is set.
+    # Far more than other threads may release once the limit is set.
     target = Target("large", lambda data: bytearray(len(data) << 34).clear(), lambda: [b""])
     before = resource.getrlimit(resource.RLIMIT_AS)
     with bounded_memory(), pytest.raises(Finding, match="MemoryError"):
@@ -81,8 +81,8 @@ def test_mutants_are_the_same_in_every_run_and_differ_from_their_seeds() -> None
 def test_repaired_vectors_are_refused_for_their_content_only() -> None:
     data = bytearray(DeletionVector([1, 70_000]).to_bytes())
     data[20] ^= 1
-    mended = repair.vector(bytes(data))
-    assert mended[-4:] == zlib.crc32(mended[4:-4]).to_bytes(4, "big")
+    repaired = repair.vector(bytes(data))
+    assert repaired[-4:] == zlib.crc32(repaired[4:-4]).to_bytes(4, "big")
     assert repair.vector(DeletionVector([3]).to_bytes()) == DeletionVector([3]).to_bytes()
 
 
@@ -93,16 +93,17 @@ def test_repaired_bundles_are_read_with_what_was_changed() -> None:
     kind = bundle.kinds[0]
     series = bundle.series(kind)
     assert series is not None
-    place = series.stored(0).offset + 10
-    changed = data[:place] + bytes((data[place] ^ 1,)) + data[place + 1 :]
+    position = series.stored(0).offset + 10
+    changed = data[:position] + bytes((data[position] ^ 1,)) + data[position + 1 :]
     row = int(series.directory.rows[0])
     with pytest.raises(AlcidError, match="damaged block"):
         Bundle.open(BytesSource(changed)).read(kind, row)
-    before, found = (
-        Bundle.open(BytesSource(one)).read(kind, row) for one in (data, repair.bundle(changed))
+    before, after = (
+        Bundle.open(BytesSource(content)).read(kind, row)
+        for content in (data, repair.bundle(changed))
     )
     assert before is not None
-    assert found == before[:10] + bytes((before[10] ^ 1,)) + before[11:]
+    assert after == before[:10] + bytes((before[10] ^ 1,)) + before[11:]
 
 
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "guided"])

@@ -1,4 +1,4 @@
-"""Rows for the binary-row files: every type at its edges, several columns, many, and at random."""
+"""Rows for the binary-row files: every type at its limits, several columns, many, and random."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BYTES = [b"", b"\0", b"\xff" * 6, b"\x80" * 7, bytes(8), b"\xfe" * 9, bytes(rang
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one list of types; `brief` files hold no bytes but the hashes."""
+    """Rows with the same types; `brief` files have only the hashes."""
 
     name: str
     types: list[str]
@@ -25,7 +25,7 @@ class Rows:
 
 
 def _decimals(precision: int, scale: int) -> list[Json]:
-    """Unscaled values where the shortest big-endian form grows by a byte, and the largest."""
+    """Unscaled values where the shortest big-endian form grows by a byte, and the largest value."""
     edges = {0, 1, 12_345, 10**precision - 1, 2**63 - 1, 2**63, 2**64}
     for size in range(1, 17):
         edges |= {2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1), 2 ** (8 * size - 1) + 1}
@@ -100,9 +100,11 @@ EDGES |= {
 def _wide(count: int) -> Rows:
     """Many columns of changing types: one row full, one with nulls, one of nulls."""
     kinds = ["INT", "STRING", "BIGINT", "DECIMAL(20, 2)", "BOOLEAN", "TIMESTAMP(6)", "BYTES"]
-    types = [kinds[place % len(kinds)] for place in range(count)]
-    full = [EDGES[kind][place % len(EDGES[kind])] for place, kind in enumerate(types)]
-    some = [None if place % 3 == 1 or place == count - 1 else full[place] for place in range(count)]
+    types = [kinds[number % len(kinds)] for number in range(count)]
+    full = [EDGES[kind][number % len(EDGES[kind])] for number, kind in enumerate(types)]
+    some = [
+        None if number % 3 == 1 or number == count - 1 else full[number] for number in range(count)
+    ]
     return Rows(f"columns_{count}", types, [full, some, [None] * count])
 
 

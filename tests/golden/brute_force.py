@@ -1,4 +1,4 @@
-"""Which rows match, asked row by row: so that wrong answers of a release are marked as such."""
+"""Which rows match, row by row: this marks wrong answers of a release."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def loses_rows(data_type: str, values: Sequence[Json], question: Json, answer: J
     if None in question["literals"]:
         return False  # no row matches a null
     keys = [_key(data_type, value) for value in values]
-    given = [_key(data_type, value) for value in question["literals"]]
+    literals = [_key(data_type, value) for value in question["literals"]]
     kept = set() if answer == "SKIP" else _rows(answer)
     return any(
-        row not in kept and _matches(question["op"], key, given) for row, key in enumerate(keys)
+        row not in kept and _matches(question["op"], key, literals) for row, key in enumerate(keys)
     )
 
 
@@ -48,8 +48,8 @@ def misses_rows(data_type: str, values: Sequence[Json], question: Json, answer: 
     >>> misses_rows("INT", [4, 4, 5], {**asked, "found_set": None}, {"ranges": [[1, 2]]})
     True
     """
-    found, limit = question["found_set"], question["k"]
-    candidates = set(range(len(values))) if found is None else _rows(found)
+    allowed, limit = question["found_set"], question["k"]
+    candidates = set(range(len(values))) if allowed is None else _rows(allowed)
     if answer == "REMAIN" or not candidates or not limit:
         return False
     keys = [_key(data_type, value) for value in values]
@@ -70,17 +70,17 @@ def _rows(answer: Json) -> set[int]:
     return {row for start, end in answer["ranges"] for row in range(start, end)}
 
 
-def _matches(name: str, key: Json, given: list[Json]) -> bool:
+def _matches(name: str, key: Json, literals: list[Json]) -> bool:
     if name == "is_null":
         return key is None
     if key is None:
         return False
     if name in COMPARE:
-        return bool(COMPARE[name](key, given[0]))
+        return bool(COMPARE[name](key, literals[0]))
     if name in ("in", "not_in"):
-        return (key in given) == (name == "in")
+        return (key in literals) == (name == "in")
     if name in ("between", "not_between"):
-        return bool(given[0] <= key <= given[1]) == (name == "between")
+        return bool(literals[0] <= key <= literals[1]) == (name == "between")
     return name == "is_not_null"
 
 

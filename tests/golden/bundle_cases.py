@@ -1,4 +1,4 @@
-"""The golden bundles: what they are made of, and what a reader must find in them."""
+"""The golden bundles: what they are made of, and what a reader must return."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from alcid.index.bundle import (
 from alcid.types import DataType
 from tests.golden.values import Json
 
-# What pyarrow writes for a schema may change with its version, so the bytes are any.
+# The bytes that pyarrow writes for a schema may change with its version, so any will do.
 SCHEMA = b"a schema message"
 INDEX_TYPES = ("bloom-filter", "bitmap", "range-bitmap", "bsi")
 
@@ -67,7 +67,9 @@ def indexes(**options: Json) -> bytes:
     with BundleWriter(data, **options) as writer:
         for number in range(3):
             table = table_of(number)
-            known = {name: ColumnStatistics.of(table.column(name)) for name in table.column_names}
+            column_statistics = {
+                name: ColumnStatistics.of(table.column(name)) for name in table.column_names
+            }
             path = f"dt=2025-08-0{number}/part-{number}.parquet"
             row = writer.add_file(
                 FileEntry(
@@ -76,7 +78,7 @@ def indexes(**options: Json) -> bytes:
                     f'"etag-{number}"',
                     len(table),
                     99 + number,
-                    known,
+                    column_statistics,
                     SCHEMA if number else None,
                 )
             )
@@ -91,7 +93,7 @@ def indexes(**options: Json) -> bytes:
 
 
 def statistics() -> bytes:
-    """Statistics of every type; a column that changed its type; text that is cut; unknowns."""
+    """Statistics of every type; a column that changed its type; truncated text; unknown values."""
     moment = datetime(2025, 8, 1, 12, 30, 15, 123456)
     bounds: dict[str, tuple[object, object]] = {
         "BOOLEAN": (False, True),
@@ -117,8 +119,8 @@ def statistics() -> bytes:
         for name, (low, high) in bounds.items()
     }
     second = {
-        name: ColumnStatistics(known.data_type, nulls=9 if place % 2 else None)
-        for place, (name, known) in enumerate(first.items())
+        name: ColumnStatistics(old.data_type, nulls=9 if number % 2 else None)
+        for number, (name, old) in enumerate(first.items())
     }
     second["column of INT"] = ColumnStatistics(DataType("BIGINT"), 5, 2**40, 0)
     data = io.BytesIO()
@@ -142,9 +144,9 @@ def payloads() -> bytes:
     with BundleWriter(data) as writer:
         for number, length in enumerate(lengths):
             row = writer.add_file(FileEntry(f"{number}", 1, "1", 1))
-            for place, kind in enumerate(kinds):
-                if number % 4 != place:
-                    content = bytes((number + place + i * i) & 255 for i in range(length))
+            for position, kind in enumerate(kinds):
+                if number % 4 != position:
+                    content = bytes((number + position + i * i) & 255 for i in range(length))
                     writer.add(row, kind, None if kind.column == "m[k]" else content)
     return data.getvalue()
 
@@ -160,7 +162,7 @@ def sketch_beside() -> bytes:
 
 
 def merged() -> bytes:
-    """Two bundles merged to one that replaces them; the second file of the first is stale."""
+    """Two bundles merged into one that replaces them; the second file of the first is stale."""
     bundles = open_bundles(map(BytesSource, (indexes(), sketch_beside())))
     paths = [f"dt=2025-08-0{number}/part-{number}.parquet" for number in range(3)]
     sizes, versions = [4000, 1, 4002, 1], ['"etag-0"', '"etag-1"', '"etag-2"', "1"]
@@ -175,24 +177,24 @@ def merged() -> bytes:
 
 
 def described(bundle: Bundle) -> Json:
-    """All that a bundle says, as JSON."""
+    """Everything in a bundle, as JSON."""
     files = bundle.files
     core = files.table.select(range(5)).to_pylist()
     for row, schema in zip(core, files.schemas.to_pylist(), strict=True):
         row["schema"] = None if schema is None else schema.hex()
     groups = [
         {
-            "column": known.column,
-            "type": str(known.data_type),
-            "values": [_plain(value) for value in known.values],
+            "column": column.column,
+            "type": str(column.data_type),
+            "values": [_plain(value) for value in column.values],
         }
-        for known in files.statistics
+        for column in files.statistics
     ]
-    held = []
+    stored = []
     for kind in bundle.kinds:
         every = [bundle.read(kind, row) for row in range(bundle.file_count)]
-        told = [None if p is None else [len(p), hashlib.sha256(p).hexdigest()] for p in every]
-        held.append({"kind": [kind.type, kind.column, kind.index_type], "payloads": told})
+        digests = [None if p is None else [len(p), hashlib.sha256(p).hexdigest()] for p in every]
+        stored.append({"kind": [kind.type, kind.column, kind.index_type], "payloads": digests})
     others = [
         [blob.type, list(blob.fields), hashlib.sha256(bundle.read_blob(blob)).hexdigest()]
         for blob in bundle.others
@@ -200,7 +202,7 @@ def described(bundle: Bundle) -> Json:
     return {
         "files": core,
         "statistics": groups,
-        "payloads": held,
+        "payloads": stored,
         "others": others,
         "replaces": list(bundle.replaces),
     }

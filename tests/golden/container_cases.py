@@ -1,4 +1,4 @@
-"""The tables and raw columns of the container files, with the questions asked of them."""
+"""The tables and raw columns of the container files, with the questions about them."""
 
 from __future__ import annotations
 

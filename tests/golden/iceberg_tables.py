@@ -52,7 +52,7 @@ class Tables:
         self.jvm = IcebergJvm(session.sparkContext._gateway)
 
     def create(self, name: str, columns: dict[str, Column], tasks: Sequence[Sequence[int]]) -> str:
-        """A table with one data file of the rows of each task, and one snapshot."""
+        """A table with one data file for the rows of each task, and one snapshot."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -62,24 +62,24 @@ class Tables:
         self.session.sql(f"CREATE TABLE {table} ({schema}) USING iceberg TBLPROPERTIES ({options})")
         folder = PLACE / name
         folder.mkdir(parents=True)
-        for place, (first, end) in enumerate(tasks):
+        for number, (first, end) in enumerate(tasks):
             arrays = {
                 column: arrow_array(kind.data_type, [kind.value(row) for row in range(first, end)])
                 for column, kind in columns.items()
             }
-            pq.write_table(pa.table(arrays), folder / f"part-{place}.parquet")
+            pq.write_table(pa.table(arrays), folder / f"part-{number}.parquet")
         self.session.sql(
             f"CALL {CATALOG}.system.add_files(table => 'db.{name}', "
             f"source_table => '`parquet`.`{folder}`')"
         )
-        found = self.session.sql(f"SELECT DISTINCT _file, spark_partition_id() FROM {table}")
+        files = self.session.sql(f"SELECT DISTINCT _file, spark_partition_id() FROM {table}")
         filled = sum(first < end for first, end in tasks)
-        assert len({row[0] for row in found.collect()}) == filled
-        assert len({row[1] for row in found.collect()}) == filled
+        assert len({row[0] for row in files.collect()}) == filled
+        assert len({row[1] for row in files.collect()}) == filled
         return table
 
     def fix_snapshot(self, name: str) -> None:
-        """Give the one snapshot of a table a number that is the same in every run."""
+        """Give the only snapshot of a table an id that is the same in every run."""
         folder = PLACE / "warehouse" / "db" / name / "metadata"
         version = (folder / "version-hint.text").read_text()
         path = folder / f"v{version}.metadata.json"
@@ -93,7 +93,7 @@ class Tables:
         (folder / f".{path.name}.crc").unlink()
 
     def delete(self, name: str, condition: str) -> tuple[Path, list[Json]]:
-        """Delete rows; the Puffin file that was written, and its entries of the manifest."""
+        """Delete rows; returns the Puffin file that was written, and its manifest entries."""
         files = PLACE / "warehouse" / "db" / name / "data"
         before = set(files.glob("*.puffin"))
         self.session.sql(f"DELETE FROM {CATALOG}.db.{name} WHERE {condition}")
@@ -107,23 +107,23 @@ class Tables:
         return written, [row.asDict() for row in rows.collect()]
 
     def statistics(self, name: str) -> Path:
-        """Compute the statistics of all columns; the file."""
+        """Compute the statistics of all columns; returns the file."""
         call = f"CALL {CATALOG}.system.compute_table_stats(table => 'db.{name}')"
         (row,) = self.session.sql(call).collect()
         return Path(row[0])
 
 
 def write_delete(tables: Tables, folder: Path) -> None:
-    """Two deletes, the second merged with the first, each with its manifest's entries."""
+    """Two deletes, the second merged with the first, each with its manifest entries."""
     tables.create("deletes", {"id": BIGINT}, DELETE_TASKS)
     deleted: dict[str, set[int]] = {}
     for name, (condition, matches) in DELETES.items():
         touched = set()
-        for place, (first, end) in enumerate(DELETE_TASKS):
-            data_file = f"file:{PLACE}/deletes/part-{place}.parquet"
-            found = {row - first for row in range(first, end) if matches(row)}
-            deleted.setdefault(data_file, set()).update(found)
-            touched |= {data_file} if found else set()
+        for number, (first, end) in enumerate(DELETE_TASKS):
+            data_file = f"file:{PLACE}/deletes/part-{number}.parquet"
+            rows = {row - first for row in range(first, end) if matches(row)}
+            deleted.setdefault(data_file, set()).update(rows)
+            touched |= {data_file} if rows else set()
         path, entries = tables.delete("deletes", condition)
         specs = {data_file: spec_of(sorted(deleted[data_file])) for data_file in touched}
         for entry in entries:
@@ -158,7 +158,7 @@ def write_sketches(tables: Tables, folder: Path, puffin_folder: Path) -> None:
 
 
 def theta_facts(jvm: IcebergJvm, payload: bytes) -> dict[str, Json]:
-    """What the library of sketches within Iceberg reads in a blob."""
+    """What the sketch library inside Iceberg reads from a blob."""
     library = jvm.iceberg.shaded.org.apache.datasketches
     memory = library.memory.Memory.wrap(bytearray(payload))
     sketch = library.theta.CompactSketch.heapify(memory)

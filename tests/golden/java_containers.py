@@ -11,7 +11,7 @@ from tests.golden.container_head import parse_head
 from tests.golden.paimon_jvm import PaimonJvm
 from tests.golden.values import Json, save
 
-EMBED = {"file-index.in-manifest-threshold": "100mb"}  # the bytes come back without a file
+EMBED = {"file-index.in-manifest-threshold": "100mb"}  # the bytes are returned without a file
 
 
 def write_containers(jvm: PaimonJvm, folder: Path) -> None:
@@ -31,8 +31,8 @@ def write_table(jvm: PaimonJvm, folder: Path, table: Table) -> None:
     facts: dict[str, Json] = {
         "kind": "container",
         "fields": [
-            {"id": place, "name": name, "type": kind}
-            for place, (name, kind) in enumerate(table.fields.items())
+            {"id": number, "name": name, "type": kind}
+            for number, (name, kind) in enumerate(table.fields.items())
         ],
         "table_options": options,
         "head": parse_head(data),
@@ -49,24 +49,24 @@ def write_table(jvm: PaimonJvm, folder: Path, table: Table) -> None:
 
 def java_row_type(jvm: PaimonJvm, table: Table) -> Any:
     fields = jvm.java.util.ArrayList()
-    for place, (name, kind) in enumerate(table.fields.items()):
-        fields.add(jvm.paimon.types.DataField(place, name, jvm.data_type(kind)))
+    for number, (name, kind) in enumerate(table.fields.items()):
+        fields.add(jvm.paimon.types.DataField(number, name, jvm.data_type(kind)))
     return jvm.paimon.types.RowType(fields)
 
 
 def _index_rows(jvm: PaimonJvm, table: Table, row_type: Any, options: dict[str, str]) -> bytes:
-    given = jvm.paimon.options.Options()
+    java_options = jvm.paimon.options.Options()
     for key, value in options.items():
-        given.setString(key, value)
+        java_options.setString(key, value)
     writer = jvm.paimon.io.DataFileIndexWriter.create(
         jvm.paimon.fs.local.LocalFileIO(),
         jvm.paimon.fs.Path("unused"),
         row_type,
-        jvm.paimon.CoreOptions(given).indexColumnsOptions(),
+        jvm.paimon.CoreOptions(java_options).indexColumnsOptions(),
     )
     columns = [
-        jvm.values(kind, [row[place] for row in table.rows])
-        for place, kind in enumerate(table.fields.values())
+        jvm.values(kind, [row[position] for row in table.rows])
+        for position, kind in enumerate(table.fields.values())
     ]
     row_of = jvm.method("org.apache.paimon.data.GenericRow", "of", 1)
     for number in range(len(table.rows)):
@@ -85,7 +85,7 @@ def ask_container(jvm: PaimonJvm, table: Table, asking: Any, question: Json) -> 
 
 
 def java_predicate(jvm: PaimonJvm, fields: Mapping[str, str], question: Json) -> Any:
-    """Paimon's predicate of its JSON form; the fields are the names and types of all columns."""
+    """Paimon's predicate for its JSON form; the fields are names and types of all columns."""
     for word in ("and", "or"):
         if word in question:
             parts = jvm.java.util.ArrayList()
@@ -95,13 +95,15 @@ def java_predicate(jvm: PaimonJvm, fields: Mapping[str, str], question: Json) ->
     column, kind = question["column"], _type_of(fields, question["column"])
     name = "".join(part.title() for part in question["function"].split("_"))
     function = getattr(jvm.paimon.predicate, name).INSTANCE
-    place = list(fields).index(column.split("[")[0])
-    given = jvm.values(kind, question["literals"])
-    return jvm.paimon.predicate.LeafPredicate(function, jvm.data_type(kind), place, column, given)
+    index = list(fields).index(column.split("[")[0])
+    literals = jvm.values(kind, question["literals"])
+    return jvm.paimon.predicate.LeafPredicate(
+        function, jvm.data_type(kind), index, column, literals
+    )
 
 
 def _type_of(fields: Mapping[str, str], column: str) -> str:
-    """The type of a column; of a map key that of the map's values."""
+    """The type of a column; for a map key that of the map's values."""
     if "[" in column:
         return fields[column.split("[", 1)[0]][4:-1].split(", ", 1)[1]
     return fields[column]
@@ -112,8 +114,8 @@ def top_n_of_container(
 ) -> Json:
     rows = {"ranges": [[0, len(table.rows)]]}
     predicate = jvm.paimon.predicate
-    place = list(table.fields).index(column)
-    field = predicate.FieldRef(place, column, jvm.data_type(table.fields[column]))
+    index = list(table.fields).index(column)
+    field = predicate.FieldRef(index, column, jvm.data_type(table.fields[column]))
     top = predicate.TopN(
         field,
         predicate.SortValue.SortDirection.valueOf(order[0]),

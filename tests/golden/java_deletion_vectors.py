@@ -21,8 +21,10 @@ FILES: dict[str, Vectors] = {
     "none": {},
     "one_32": {"data-0.parquet": (32, "few")},
     "one_64": {"data-0.parquet": (64, "few")},
-    "many_32": {f"data-{place}.parquet": (32, name) for place, name in enumerate(SMALL)},
-    "many_64": {f"data-{place}.orc": (64, name) for place, name in enumerate([*SMALL, *WIDE_SETS])},
+    "many_32": {f"data-{number}.parquet": (32, name) for number, name in enumerate(SMALL)},
+    "many_64": {
+        f"data-{number}.orc": (64, name) for number, name in enumerate([*SMALL, *WIDE_SETS])
+    },
     "mixed": {
         "über 日本.parquet": (64, "three_keys"),
         "a.parquet": (32, "run"),
@@ -36,12 +38,12 @@ _ORDER = ["few", "run", "scattered", "zero", "empty", "few", "run", "one", "zero
 ROLLING: dict[str, tuple[int, Vectors]] = {  # with the size to roll at
     f"rolled_{bits}": (
         200,
-        {f"data-{place}.parquet": (bits, name) for place, name in enumerate(_ORDER)},
+        {f"data-{number}.parquet": (bits, name) for number, name in enumerate(_ORDER)},
     )
     for bits in (32, 64)
 }
-ROLLING["rolled_at_target"] = 61, {f"data-{place}.parquet": (32, "zero") for place in range(7)}
-# Read back and merged with more: Java keeps a run where an array of the same size would do.
+ROLLING["rolled_at_target"] = 61, {f"data-{number}.parquet": (32, "zero") for number in range(7)}
+# Read again and merged with more: Java keeps a run if an array would have the same size.
 MERGED: dict[str, tuple[str, Json]] = {
     "merged_run_kept": ("four_beside", [100]),
     "merged_runs": ("three_containers_of_runs", [[9, 12], [300_000, 300_003]]),
@@ -49,7 +51,7 @@ MERGED: dict[str, tuple[str, Json]] = {
 
 
 def set_of(name: str) -> Json:
-    """The positions of a set, by its name."""
+    """The positions of a set."""
     return SETS[name] if name in SETS else WIDE_SETS[name]
 
 
@@ -62,7 +64,7 @@ def java_vector(jvm: PaimonJvm, bits: int, positions: Sequence[int]) -> Any:
 
 
 def write_deletion_vectors(jvm: PaimonJvm, folder: Path, table_of: Callable[..., Any]) -> None:
-    """All files; index files are those of tables, made with a name and options."""
+    """All files; index files are those of tables, with a name and options."""
     for bits in CLASSES:
         for name in [*SETS, *(WIDE_SETS if bits == 64 else ())]:
             vector = java_vector(jvm, bits, positions_of(set_of(name)))
@@ -124,14 +126,14 @@ def _java_map(jvm: PaimonJvm, vectors: Vectors) -> Any:
 def _save_file(folder: Path, name: str, handler: Any, meta: Any, vectors: Vectors) -> None:
     data = Path(handler.path(meta).toString()).read_bytes()
     assert len(data) == meta.fileSize()
-    found: list[Json] = []
+    listed: list[Json] = []
     for data_file, item in meta.dvRanges().items():
         bits, positions = vectors[data_file]
         range_ = {"offset": item.offset(), "length": item.length()}
         range_ |= {"cardinality": item.cardinality()}
-        found.append(
+        listed.append(
             {"data_file": data_file, **range_, "bits": bits, "positions": set_of(positions)}
         )
     facts: dict[str, Json] = {"kind": "deletion_vector_file", **WRITER}
-    facts |= {"index_type": meta.indexType(), "row_count": meta.rowCount(), "vectors": found}
+    facts |= {"index_type": meta.indexType(), "row_count": meta.rowCount(), "vectors": listed}
     save(folder, name, facts, data)

@@ -1,4 +1,4 @@
-"""Puffin files of Iceberg's Java: written from blobs, read back with all that they say."""
+"""Puffin files of Iceberg's Java: written from blobs, and read again with all metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITER: dict[str, Json] = {"writer": "iceberg-java", "version": VERSION}
 
 @dataclass(frozen=True)
 class Blob:
-    """What the writer is given."""
+    """The input of the writer."""
 
     type: str
     data: bytes
@@ -135,9 +135,9 @@ def read_puffin(jvm: IcebergJvm, path: Path) -> tuple[dict[str, str], list[tuple
     metadata = reader.fileMetadata()
     blobs = []
     for blob in metadata.blobs():
-        one = jvm.java.util.ArrayList()
-        one.add(blob)
-        buffer = reader.readAll(one).iterator().next().second()
+        single = jvm.java.util.ArrayList()
+        single.add(blob)
+        buffer = reader.readAll(single).iterator().next().second()
         blobs.append((blob, bytes(buffer.array())[: buffer.remaining()]))
     properties = dict(metadata.properties())
     reader.close()
@@ -147,9 +147,9 @@ def read_puffin(jvm: IcebergJvm, path: Path) -> tuple[dict[str, str], list[tuple
 def puffin_facts(
     jvm: IcebergJvm, path: Path, positions: Callable[[str], Json] | None = None
 ) -> dict[str, Json]:
-    """What Iceberg reads in a file; with positions, which a deletion vector must hold."""
+    """What Iceberg reads from a file; with `positions`, which a deletion vector must have."""
     properties, blobs = read_puffin(jvm, path)
-    found: list[Json] = []
+    listed: list[Json] = []
     for blob, payload in blobs:
         facts: dict[str, Json] = {
             "type": blob.type(),
@@ -167,8 +167,8 @@ def puffin_facts(
             facts["payload"] = {"hex": payload.hex()}
         if positions is not None:
             facts["positions"] = positions(blob.properties()["referenced-data-file"])
-        found.append(facts)
+        listed.append(facts)
     data = path.read_bytes()
     payload_size = int.from_bytes(data[-12:-8], "little")
     facts = {"kind": "puffin", **WRITER, "footer_size": payload_size + 16}
-    return facts | {"properties": properties, "blobs": found}
+    return facts | {"properties": properties, "blobs": listed}

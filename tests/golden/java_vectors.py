@@ -123,8 +123,8 @@ def outcome(jvm: PaimonJvm, act: Callable[[], bytes]) -> str:
 
 def _refusal(jvm: PaimonJvm, index_type: str, sql: str, options: dict[str, str]) -> str:
     """`ok`, or the class of what a writer of that type throws, with one null row."""
-    told = outcome(jvm, lambda: jvm.write(index_type, sql, options, [None]))
-    return told.split(" ")[0] if told.startswith("ok") else told.split(" ")[1].rstrip(":")
+    answer = outcome(jvm, lambda: jvm.write(index_type, sql, options, [None]))
+    return answer.split(" ")[0] if answer.startswith("ok") else answer.split(" ")[1].rstrip(":")
 
 
 def _long_string(jvm: PaimonJvm, length: int) -> str:

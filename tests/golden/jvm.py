@@ -29,7 +29,7 @@ def fetch_jar(artifact: str) -> Path:
     _, name, version = artifact.split(":")
     jar = JARS / f"{name}-{version}.jar"
     JARS.mkdir(exist_ok=True)
-    with (JARS / "lock").open("w") as lock:  # of several processes one fetches, the others wait
+    with (JARS / "lock").open("w") as lock:  # one process downloads, the others wait
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not jar.exists():
             command = ["mvn", "--quiet", "--batch-mode", MAVEN_GET, f"-Dartifact={artifact}"]
@@ -38,7 +38,7 @@ def fetch_jar(artifact: str) -> Path:
 
 
 def find_java() -> str:
-    """The java of JAVA_HOME, or else of the path; py4j would leave files open without one."""
+    """The java of JAVA_HOME, otherwise of PATH; without one py4j would leave files open."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=home and str(Path(home, "bin")))
     if java is None:
@@ -85,7 +85,7 @@ class Package:
     def __getattr__(self, name: str) -> Any:
         from py4j.java_gateway import JavaPackage
 
-        found = getattr(self._package, name)
-        found = Package(found) if isinstance(found, JavaPackage) else found
-        setattr(self, name, found)
-        return found
+        value = getattr(self._package, name)
+        value = Package(value) if isinstance(value, JavaPackage) else value
+        setattr(self, name, value)
+        return value

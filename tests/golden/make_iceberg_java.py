@@ -22,7 +22,7 @@ VECTORS, PUFFIN, THETA = (
     GOLDEN / folder / f"iceberg-java-{VERSION}"
     for folder in ("deletion-vectors", "puffin", "theta")
 )
-# Given as ranges, of which Java keeps runs where an array of the same size would do.
+# Given as ranges; Java keeps runs where an array would have the same size.
 RANGES: dict[str, list[list[int]]] = {
     "ranges": [[0, 3], [10, 12], [70_000, 70_002]],
     "ranges_wide": [[5, 8], [2**32 - 2, 2**32 + 3]],
@@ -51,7 +51,7 @@ def _save_vector(
 
 
 def main() -> None:
-    """Make the folders anew."""
+    """Make the folders again."""
     for folder in (VECTORS, PUFFIN, THETA):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -55,7 +55,7 @@ def questions(column: Column, values: list[Json]) -> Iterator[tuple[str, list[Js
 
 
 def write_payload(jvm: PaimonJvm, column: Column) -> None:
-    """Write a payload, ask the reader about it, save both."""
+    """Write a payload, ask the reader about it, and save both."""
     values = rule_values(column.rule) if column.rule else column.values
     payload = jvm.write(column.index_type, column.data_type, column.options, values)
     reader = PayloadReader(jvm, column, payload)
@@ -69,15 +69,15 @@ def write_payload(jvm: PaimonJvm, column: Column) -> None:
     if column.rule:
         facts["value_rule"] = column.rule
         facts["predicates_cardinality"] = [
-            {"op": operator, "literals": given, "cardinality": cardinality(answer)}
-            for operator, given in questions(column, values)
-            if isinstance(answer := reader.ask(operator, given), dict) and "ranges" in answer
+            {"op": operator, "literals": asked_values, "cardinality": cardinality(answer)}
+            for operator, asked_values in questions(column, values)
+            if isinstance(answer := reader.ask(operator, asked_values), dict) and "ranges" in answer
         ]
     else:
         facts["values"] = values
         facts["predicates"] = [
-            answered(column, reader, {"op": operator, "literals": given})
-            for operator, given in questions(column, values)
+            answered(column, reader, {"op": operator, "literals": asked_values})
+            for operator, asked_values in questions(column, values)
         ]
     if column.index_type == "range-bitmap" and not column.rule:
         facts["topn"] = list(top_n(column, reader))
@@ -96,7 +96,7 @@ def top_n(column: Column, reader: PayloadReader) -> Iterator[Json]:
     rows = len(column.values)
     kept = [[0, rows // 3], [rows // 2, rows - 1]]
     selection = {"ranges": [[start, end] for start, end in kept if start < end]}
-    for limit, order, strict, found in itertools.product(
+    for limit, order, strict, allowed in itertools.product(
         column.limits, ORDERS, (True, False), (None, selection)
     ):
         question = {
@@ -104,20 +104,20 @@ def top_n(column: Column, reader: PayloadReader) -> Iterator[Json]:
             "direction": order[0].removesuffix("ENDING"),
             "nulls": order[1].replace("_", " "),
             "strict": strict,
-            "found_set": found,
+            "found_set": allowed,
         }
-        result = reader.top_n(limit, order, strict, found)
+        result = reader.top_n(limit, order, strict, allowed)
         wrong = misses_rows(column.data_type, column.values, question, result)
         yield question | {"result": result} | ({"wrong": True} if wrong else {})
 
 
 def cardinality(answer: Json) -> int:
-    """How many positions an answer holds."""
+    """How many positions are in an answer."""
     return sum(end - start for start, end in answer["ranges"])
 
 
 def main() -> None:
-    """Make the folder anew."""
+    """Make the folder again."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     with paimon_jvm() as jvm:

@@ -28,18 +28,18 @@ WITHOUT_INDEX = {"file-index.read.enabled": "false"}
 
 
 def state(java: JavaPaimon, table: Path, options: Mapping[str, str]) -> dict[str, Json]:
-    """The rows of one snapshot, and their columns."""
+    """The rows of a snapshot, and their columns."""
     rows = java.read(table, options=options)
     return {"columns": rows.column_names, "rows": json_rows(rows)}
 
 
 def answer(java: JavaPaimon, table: Path, rows: list[Json], question: Json) -> dict[str, Json]:
     """The numbers of the rows that match; with indexes or without them."""
-    found = json_rows(java.read(table, question))
-    assert found == json_rows(java.read(table, question, options=WITHOUT_INDEX)), question
-    texts = set(map(json.dumps, found))
+    answers = json_rows(java.read(table, question))
+    assert answers == json_rows(java.read(table, question, options=WITHOUT_INDEX)), question
+    texts = set(map(json.dumps, answers))
     numbers = [number for number, row in enumerate(rows) if json.dumps(row) in texts]
-    assert len(numbers) == len(found), question
+    assert len(numbers) == len(answers), question
     return {"predicate": question, "rows": numbers}
 
 
@@ -48,9 +48,13 @@ def describe(java: JavaPaimon, table: Path, questions: list[Json]) -> dict[str, 
     latest = state(java, table, {})
     snapshots: list[Json] = []
     stored = [json.loads(path.read_text()) for path in table.glob("snapshot/snapshot-*")]
-    for found in sorted(stored, key=itemgetter("id")):
-        facts = {"id": found["id"], "kind": found["commitKind"], "schema_id": found["schemaId"]}
-        options = {"scan.snapshot-id": str(found["id"])}
+    for snapshot in sorted(stored, key=itemgetter("id")):
+        facts = {
+            "id": snapshot["id"],
+            "kind": snapshot["commitKind"],
+            "schema_id": snapshot["schemaId"],
+        }
+        options = {"scan.snapshot-id": str(snapshot["id"])}
         snapshots.append(facts | state(java, table, options))
     tags: list[Json] = [
         {"tag": name, **state(java, table, {"scan.tag-name": name})}
@@ -65,7 +69,7 @@ def describe(java: JavaPaimon, table: Path, questions: list[Json]) -> dict[str, 
 
 
 def pack(table: Path, archive: Path) -> None:
-    """The files of a table in one; what the heads of Avro files repeat then takes no room."""
+    """The files of a table in one; what the heads of Avro files repeat then takes no space."""
     with tarfile.open(archive, "w:xz", preset=9) as file:
         for path in sorted(table.rglob("*")):
             if path.is_file() and not path.name.endswith(".crc"):
@@ -76,7 +80,7 @@ def pack(table: Path, archive: Path) -> None:
 
 
 def make(artifact: str, version: str, names: Iterable[str]) -> None:
-    """The tables that one release writes."""
+    """The tables that a release writes."""
     folder = writer_folder(version)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -90,7 +94,7 @@ def make(artifact: str, version: str, names: Iterable[str]) -> None:
 
 
 def main() -> None:
-    """Make all tables anew."""
+    """Make all tables again."""
     make(BUNDLE, VERSION, CASES)
     make(NEWEST, NEWEST_VERSION, ("append", "key_dynamic", "sidecars", "types", "vectors_32"))
 

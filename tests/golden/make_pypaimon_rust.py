@@ -89,8 +89,8 @@ def one_column(
 ) -> Table:
     """A table of the column c, with these index types and their options."""
     options = {f"file-index.{index_type}.columns": "c" for index_type in indexes}
-    for index_type, given in indexes.items():
-        options |= {f"file-index.{index_type}.c.{key}": text for key, text in given.items()}
+    for index_type, settings in indexes.items():
+        options |= {f"file-index.{index_type}.c.{key}": text for key, text in settings.items()}
     return Table(name, {"c": data_type}, options, [[value] for value in values])
 
 
@@ -108,7 +108,7 @@ class Warehouse:
         self.written = 0
 
     def write(self, table: Table) -> bytes:
-        """The container of the one data file that the rows make."""
+        """The container of the only data file that the rows make."""
         import pyarrow as pa
 
         self.written += 1
@@ -120,8 +120,8 @@ class Warehouse:
         self.context.sql(f"CREATE TABLE golden.files.{name} ({columns}) WITH ({options})")
         builder = self.catalog.get_table(("files", name)).new_batch_write_builder()
         arrays = [
-            arrow_array(kind, [row[place] for row in table.rows])
-            for place, kind in enumerate(table.fields.values())
+            arrow_array(kind, [row[number] for row in table.rows])
+            for number, kind in enumerate(table.fields.values())
         ]
         writer = builder.new_write()
         writer.write_arrow(pa.record_batch(arrays, names=list(table.fields)))
@@ -141,8 +141,8 @@ class Warehouse:
             entries = parse_head(data)["entries"]
             names = [(entry["column"], entry["index_type"]) for entry in entries]
             starts = [entry["start"] for entry in entries]
-            wanted = sorted(starts, reverse=len(table.fields) > 1)
-            if names == sorted(names) and starts == wanted:
+            ordered = sorted(starts, reverse=len(table.fields) > 1)
+            if names == sorted(names) and starts == ordered:
                 return data
 
 
@@ -151,7 +151,7 @@ def _sql(data_type: str) -> str:
 
 
 def write_tables() -> None:
-    """Make the folder anew."""
+    """Make the folder again."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -159,8 +159,8 @@ def write_tables() -> None:
         for table in tables():
             data = warehouse.write_ordered(table)
             fields = [
-                {"id": place, "name": name, "type": kind}
-                for place, (name, kind) in enumerate(table.fields.items())
+                {"id": number, "name": name, "type": kind}
+                for number, (name, kind) in enumerate(table.fields.items())
             ]
             facts = {
                 "kind": "container",
@@ -180,7 +180,7 @@ def write_tables() -> None:
 
 
 def main() -> None:
-    """Write here if the package is here, else in an environment of its own."""
+    """Write here if the package is installed, otherwise in another environment."""
     try:
         installed = importlib.metadata.version(PACKAGE)
     except importlib.metadata.PackageNotFoundError:

@@ -28,7 +28,7 @@ VECTORS = GOLDEN / "deletion-vectors" / f"paimon-java-{VERSION}"
 
 
 class Keys:
-    """The partition and the trimmed primary key of rows, as a table's writer takes them."""
+    """The partition and the trimmed primary key of rows, as a writer of a table takes them."""
 
     def __init__(self, jvm: PaimonJvm, types: Sequence[str]) -> None:
         self.jvm = jvm
@@ -37,13 +37,13 @@ class Keys:
         self.primary_key = self._extractor(keys="primary").trimmedPrimaryKey
 
     def _extractor(self, keys: str) -> Any:
-        """The extractor of a table whose columns are all in that key; a primary key is NOT NULL."""
+        """The extractor of a table whose columns all belong to that key, which has no nulls."""
         fields, names = self.jvm.java.util.ArrayList(), self.jvm.java.util.ArrayList()
-        for place, kind in enumerate(self.types):
+        for number, kind in enumerate(self.types):
             data_type = self.jvm.data_type(kind)
             data_type = data_type.notNull() if keys == "primary" else data_type
-            fields.add(self.jvm.paimon.types.DataField(place, f"c{place}", data_type))
-            names.add(f"c{place}")
+            fields.add(self.jvm.paimon.types.DataField(number, f"c{number}", data_type))
+            names.add(f"c{number}")
         none, options = self.jvm.java.util.ArrayList(), self.jvm.java.util.HashMap()
         columns = (names, none) if keys == "partition" else (none, names)
         schema = self.jvm.paimon.schema.TableSchema(
@@ -52,53 +52,60 @@ class Keys:
         return self.jvm.paimon.table.sink.RowPartitionKeyExtractor(schema)
 
     def binary_rows(self, rows: Sequence[Sequence[Json]]) -> Iterator[Any]:
-        """The `BinaryRow` of each, valid until the next is taken."""
+        """The `BinaryRow` of each row, valid until the next one."""
         columns = [
-            self.jvm.values(kind, [row[place] for row in rows])
-            for place, kind in enumerate(self.types)
+            self.jvm.values(kind, [row[position] for row in rows])
+            for position, kind in enumerate(self.types)
         ]
         row_of = self.jvm.method("org.apache.paimon.data.GenericRow", "of", 1)
         for number, row in enumerate(rows):
             items = self.jvm.java.util.ArrayList()
             for column in columns:
                 items.addAll(column.subList(number, number + 1))
-            given = row_of.invokeWithArguments(items)
-            result = self.partition(given)
+            java_row = row_of.invokeWithArguments(items)
+            result = self.partition(java_row)
             if row and None not in row:
-                key = self.primary_key(given)
+                key = self.primary_key(java_row)
                 assert bytes(key.toBytes()) == bytes(result.toBytes())
             yield result
 
 
 def write_rows(jvm: PaimonJvm, case: Rows) -> None:
     """Bytes and hash of every row."""
-    found = []
+    rows = []
     digest = hashlib.sha256()
     made = Keys(jvm, case.types).binary_rows(case.rows)
     for values, row in zip(case.rows, made, strict=True):
         data = bytes(row.toBytes())
         digest.update(data)
         written: dict[str, Json] = {} if case.brief else {"bytes": data.hex()}
-        found.append({"values": values, **written, "hash": row.hashCode()})
+        rows.append({"values": values, **written, "hash": row.hashCode()})
     facts: dict[str, Json] = {"kind": "binary_rows", **WRITER, "types": case.types}
-    save(FOLDER, f"rows_{case.name}", facts | {"sha256": digest.hexdigest(), "rows": found})
+    save(FOLDER, f"rows_{case.name}", facts | {"sha256": digest.hexdigest(), "rows": rows})
 
 
 def write_formula(jvm: PaimonJvm) -> None:
-    """Which assigner takes a key, and whose a bucket is."""
+    """Which assigner is responsible for a key, and for a bucket."""
     chance = random.Random(1)
     lowest, highest = -(2**31), 2**31 - 1
-    given = [(lowest, lowest, 5, 3), (lowest, highest, 7, 7), (highest, lowest, 1, 1), (0, 0, 1, 1)]
-    given += [(-1, 1, 2**31 - 1, 2**31 - 1)]
-    while len(given) < 500:
+    arguments = [
+        (lowest, lowest, 5, 3),
+        (lowest, highest, 7, 7),
+        (highest, lowest, 1, 1),
+        (0, 0, 1, 1),
+    ]
+    arguments += [(-1, 1, 2**31 - 1, 2**31 - 1)]
+    while len(arguments) < 500:
         channels = chance.choice((1, 2, 3, 5, 8, 13, 100, 32_767))
         assigners = chance.randint(1, channels)
         partition, key = (
             chance.choice((lowest, chance.randint(lowest, highest))) for _ in range(2)
         )
-        given.append((partition, key, channels, assigners))
+        arguments.append((partition, key, channels, assigners))
     formula = jvm.paimon.index.BucketAssigner
-    rows = [[*row, formula.computeHashKey(*row), formula.computeAssigner(*row)] for row in given]
+    rows = [
+        [*row, formula.computeHashKey(*row), formula.computeAssigner(*row)] for row in arguments
+    ]
     owners = [
         [bucket, assigners, assigner, formula.isMyBucket(bucket, assigners, assigner)]
         for bucket in (0, 1, 2, 5, 6, 32_766)
@@ -133,7 +140,7 @@ def write_assignments(jvm: PaimonJvm, table: Any) -> None:
             == me
         ]
         simple = jvm.paimon.index.SimpleHashBucketAssigner(assigners, me, target, limit)
-        known = jvm.paimon.index.HashBucketAssigner(
+        known_hashes = jvm.paimon.index.HashBucketAssigner(
             table.snapshotManager(),
             "golden",
             table.store().newIndexFileHandler(),
@@ -143,7 +150,7 @@ def write_assignments(jvm: PaimonJvm, table: Any) -> None:
             target,
             limit,
         )
-        for kind, assigner in (("simple", simple), ("incremental", known)):
+        for kind, assigner in (("simple", simple), ("incremental", known_hashes)):
             buckets = [assigner.assign(empty, number) for number in own]
             setting = {"assigners": assigners, "assigner": me, "target_row_num": target}
             rows.append({"algorithm": kind, **setting, "hashes": own, "buckets": buckets})
@@ -159,12 +166,12 @@ def write_hash_files(jvm: PaimonJvm, table: Any) -> None:
         "empty": [],
         "one": [0],
         "edges": [2**31 - 1, -(2**31), 0, -1, 1, 65_536, -65_536],
-        "repeated": [7, -7, 7, 7, 3],  # a reader must bear what no writer keeps
+        "repeated": [7, -7, 7, 7, 3],  # a reader must accept what no writer leaves
     }
     for name, hashes in lists.items():
         array = jvm.gateway.new_array(jvm.gateway.jvm.int, len(hashes))
-        for place, number in enumerate(hashes):
-            array[place] = number
+        for index, number in enumerate(hashes):
+            array[index] = number
         _save_hash_file(name, file, file.write(array), {})
     factory = jvm.paimon.index.DynamicBucketIndexMaintainer.Factory(handler)
     previous = None
@@ -200,7 +207,7 @@ def make_table(jvm: PaimonJvm, folder: Path, name: str, options: dict[str, str])
 
 
 def main() -> None:
-    """Make both folders anew."""
+    """Make both folders again."""
     for folder in (FOLDER, VECTORS):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

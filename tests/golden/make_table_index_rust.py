@@ -74,29 +74,33 @@ class Warehouse:
         self.tables = 0
 
     def create(self, types: Sequence[str], options: dict[str, str], key: bool) -> str:
-        """A table of columns c0, c1, ..., which may all be its key."""
+        """A table with the columns c0, c1, ...; all of them may be its key."""
         self.tables += 1
         name = f"t{self.tables}"
         columns = [
-            f"c{place} {kind}{' NOT NULL' if key else ''}" for place, kind in enumerate(types)
+            f"c{number} {kind}{' NOT NULL' if key else ''}" for number, kind in enumerate(types)
         ]
         if key:
-            columns.append(f"PRIMARY KEY ({', '.join(f'c{place}' for place in range(len(types)))})")
-        given = ", ".join(f"'{option}' = '{text}'" for option, text in options.items())
-        self.context.sql(f"CREATE TABLE golden.files.{name} ({', '.join(columns)}) WITH ({given})")
+            columns.append(
+                f"PRIMARY KEY ({', '.join(f'c{number}' for number in range(len(types)))})"
+            )
+        properties = ", ".join(f"'{option}' = '{text}'" for option, text in options.items())
+        self.context.sql(
+            f"CREATE TABLE golden.files.{name} ({', '.join(columns)}) WITH ({properties})"
+        )
         return name
 
     def append(self, name: str, types: Sequence[str], rows: Sequence[Sequence[Json]]) -> str:
-        """Write rows in one commit; the name of their data file."""
+        """Write rows in one commit; returns the name of their data file."""
         import pyarrow as pa
 
         before = set(self.folder.glob(f"{name}/bucket-0/*.parquet"))
         arrays = [
-            arrow_array(kind, [row[place] for row in rows]) for place, kind in enumerate(types)
+            arrow_array(kind, [row[number] for row in rows]) for number, kind in enumerate(types)
         ]
         builder = self.catalog.get_table(("files", name)).new_batch_write_builder()
         writer = builder.new_write()
-        names = [f"c{place}" for place in range(len(types))]
+        names = [f"c{number}" for number in range(len(types))]
         writer.write_arrow(pa.record_batch(arrays, names=names))
         builder.new_commit().commit(writer.prepare_commit())
         (written,) = set(self.folder.glob(f"{name}/bucket-0/*.parquet")) - before
@@ -109,16 +113,16 @@ class Warehouse:
         builder.new_commit().commit(messages)
 
     def index_file(self, name: str) -> tuple[bytes, dict[str, Json]]:
-        """The one index file of the latest snapshot, and its entry of the index manifest."""
+        """The only index file of the latest snapshot, and its entry in the index manifest."""
         import pyarrow as pa
 
-        found = self.context.sql(f'SELECT * FROM golden.files."{name}$table_indexes"')
-        (entry,) = pa.Table.from_batches(found).to_pylist()
+        batches = self.context.sql(f'SELECT * FROM golden.files."{name}$table_indexes"')
+        (entry,) = pa.Table.from_batches(batches).to_pylist()
         return (self.folder / name / "index" / entry["file_name"]).read_bytes(), entry
 
 
 def write_vectors(warehouse: Warehouse, name: str, files: list[tuple[int, list[Json]]]) -> None:
-    """A file of deletion vectors, with the data files in the order in which they are given."""
+    """A file of deletion vectors, with the data files in the given order."""
     data_files: list[str] = []
     table = ""
     while not data_files or data_files != sorted(data_files):
@@ -133,21 +137,21 @@ def write_vectors(warehouse: Warehouse, name: str, files: list[tuple[int, list[J
             first += rows
         warehouse.delete(table, ids)
     data, entry = warehouse.index_file(table)
-    found: list[Json] = []
-    for place, item in enumerate(entry["dv_ranges"]):
-        assert item["f0"] == data_files[place]
-        facts = {"data_file": f"data-{place}.parquet", "offset": item["f1"], "length": item["f2"]}
+    vectors: list[Json] = []
+    for number, item in enumerate(entry["dv_ranges"]):
+        assert item["f0"] == data_files[number]
+        facts = {"data_file": f"data-{number}.parquet", "offset": item["f1"], "length": item["f2"]}
         facts |= {"cardinality": item["_CARDINALITY"], "bits": 32}
-        found.append(facts | {"positions": [part for spec in files[place][1] for part in spec]})
-    # It writes no runs; where they would be smaller, others write other bytes.
-    exact = not any(BitMap(positions_of(item["positions"])).run_optimize() for item in found)
+        vectors.append(facts | {"positions": [part for spec in files[number][1] for part in spec]})
+    # It writes no runs; where they would be smaller, other writers write other bytes.
+    exact = not any(BitMap(positions_of(item["positions"])).run_optimize() for item in vectors)
     facts = {"kind": "deletion_vector_file", **WRITER, **({} if exact else {"exact": False})}
     facts |= {"index_type": entry["index_type"], "row_count": entry["row_count"]}
-    save(VECTORS, f"file_{name}", facts | {"vectors": found}, data)
+    save(VECTORS, f"file_{name}", facts | {"vectors": vectors}, data)
 
 
 def write_hashes(warehouse: Warehouse, name: str, types: list[str], rows: list[list[Json]]) -> None:
-    """A hash file of the keys of a table with dynamic buckets, its hashes ascending."""
+    """A hash file for the keys of a table with dynamic buckets, its hashes ascending."""
     hashes: list[int] = []
     data, entry = b"", {"index_type": "", "row_count": 0}
     while not hashes or hashes != sorted(hashes):
@@ -161,7 +165,7 @@ def write_hashes(warehouse: Warehouse, name: str, types: list[str], rows: list[l
 
 
 def main() -> None:
-    """Make both folders anew."""
+    """Make both folders again."""
     assert importlib.metadata.version(PACKAGE) == VERSION
     for folder in (VECTORS, HASHES):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Tables of Paimon's Java behind py4j, whose classes are in part not public."""
+"""Tables of Paimon's Java through py4j; some of their classes are not public."""
 
 from __future__ import annotations
 

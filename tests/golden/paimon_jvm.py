@@ -93,7 +93,7 @@ class PaimonJvm:
     # -- values --------------------------------------------------------------------------------
 
     def data_type(self, sql: str) -> Any:
-        """Paimon's type of an SQL text; of nested types those that the golden files need."""
+        """Paimon's type for an SQL text; nested types as far as the golden files need them."""
         types = self.paimon.types.DataTypes
         if sql.startswith("ARRAY<"):
             return types.ARRAY(self.data_type(sql[6:-1]))
@@ -184,7 +184,7 @@ class PaimonJvm:
         return self.paimon.fileindex.bitmap.BitmapIndexResult(supplier)
 
     def bitmap(self, ranges: Sequence[Sequence[int]]) -> Any:
-        """A bitmap made by ascending `add`, as every index writer makes its own."""
+        """A bitmap built by ascending `add`, as every index writer builds its own."""
         bitmap = self.paimon.utils.RoaringBitmap32()
         positions = [position for start, end in ranges for position in range(start, end)]
         if positions:
@@ -196,15 +196,17 @@ class PaimonJvm:
 
     def indexer(self, index_type: str, sql: str, options: dict[str, str]) -> Any:
         """Paimon's factory of writers and readers of one column."""
-        given = self.paimon.options.Options()
+        java_options = self.paimon.options.Options()
         for key, value in options.items():
-            given.setString(key, value)
-        return self.paimon.fileindex.FileIndexer.create(index_type, self.data_type(sql), given)
+            java_options.setString(key, value)
+        return self.paimon.fileindex.FileIndexer.create(
+            index_type, self.data_type(sql), java_options
+        )
 
     def write(
         self, index_type: str, sql: str, options: dict[str, str], values: Sequence[Json]
     ) -> bytes:
-        """The payload that Paimon writes of a column."""
+        """The payload that Paimon writes for a column."""
         writer = self.indexer(index_type, sql, options).createWriter()
         consumer = self.interface("Consumer", self._write.bindTo(writer))
         self.values(sql, values).forEach(consumer)
@@ -217,7 +219,7 @@ class PaimonJvm:
         return call.invokeWithArguments(self.java.util.ArrayList())
 
     def answer(self, ask: Callable[[], Any]) -> Json:
-        """What a reader answered: REMAIN, SKIP, the positions, or the class that it threw."""
+        """The answer of a reader: REMAIN, SKIP, the positions, or the class that it threw."""
         from py4j.protocol import Py4JJavaError
 
         try:

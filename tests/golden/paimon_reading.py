@@ -1,4 +1,4 @@
-"""Rows that Paimon's Java reads: of a snapshot, of a bucket, or what came since."""
+"""Rows that Paimon's Java reads: of a snapshot, of a bucket, or of later changes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class JavaReading(JavaCalls):
         `merged` also shows what no compaction has taken in yet, as a job sees it that begins to
         follow the table.
         """
-        # Paimon does not execute a filter of columns that are not read.
+        # Paimon does not apply filters on columns that are not read.
         projected = columns if where is None else None
         builder = self._read_builder(self._open(table, options), where, projected)
         scan = builder.newStreamScan() if merged else builder.newScan()
-        found, _ = self._rows(builder, scan.plan().splits(), exact=exact)
-        return found.select(columns) if columns is not None else found
+        rows, _ = self._rows(builder, scan.plan().splits(), exact=exact)
+        return rows.select(columns) if columns is not None else rows
 
     def system_table(self, table: Path, name: str) -> pa.Table:
         """The rows of a system table: `statistics`, `files`, `snapshots`."""
@@ -57,15 +57,15 @@ class JavaReading(JavaCalls):
         manager = self.call("FileStore", "snapshotManager", self._store(opened))
         latest = manager.latestSnapshotId() or 0
         scan = builder.newStreamScan()
-        found = {}
+        changes = {}
         while (scan.checkpoint() or after + 1) <= latest:
             splits = scan.plan().splits()
             if splits:
                 (snapshot,) = {split.snapshotId() for split in splits}
                 rows, kinds = self._rows(builder, splits)
                 pairs = zip(kinds, rows.to_pylist(), strict=True)
-                found[snapshot] = sorted(((kind, *row.values()) for kind, row in pairs), key=repr)
-        return found
+                changes[snapshot] = sorted(((kind, *row.values()) for kind, row in pairs), key=repr)
+        return changes
 
     def key_buckets(self, table: Path, keys: Sequence[str]) -> list[tuple[tuple[Any, ...], int]]:
         """The buckets of all rows that `merged` shows, with the columns of their key, sorted."""
@@ -73,11 +73,11 @@ class JavaReading(JavaCalls):
         splits: dict[int, list[Any]] = {}
         for split in builder.newStreamScan().plan().splits():
             splits.setdefault(split.bucket(), []).append(split)
-        found = []
+        pairs = []
         for bucket, those in splits.items():
             rows, _ = self._rows(builder, those)
-            found += [(tuple(row.values()), bucket) for row in rows.to_pylist()]
-        return sorted(found, key=repr)
+            pairs += [(tuple(row.values()), bucket) for row in rows.to_pylist()]
+        return sorted(pairs, key=repr)
 
     def planned_files(self, table: Path, where: Json = None) -> list[str]:
         """The names of the data files that it would open, sorted."""
@@ -102,16 +102,16 @@ class JavaReading(JavaCalls):
             self.call("reader.RecordReader", "forEachRemaining", reader, consumer)
         writer.close()
         out.close()
-        found = pq.read_table(path)
+        table = pq.read_table(path)
         for number, field in enumerate(builder.readType().getFields()):
             zoned = "WITH LOCAL TIME ZONE" in field.type().toString()
-            if zoned and found.schema.types[number] == pa.timestamp("ns"):  # INT96 has no zone
-                column = found.column(number).cast(pa.timestamp("ns", "UTC"))
-                found = found.set_column(number, field.name(), column)
-        return found, self.jvm.java.lang.String.join("\n", kinds).split()
+            if zoned and table.schema.types[number] == pa.timestamp("ns"):  # INT96 has no zone
+                column = table.column(number).cast(pa.timestamp("ns", "UTC"))
+                table = table.set_column(number, field.name(), column)
+        return table, self.jvm.java.lang.String.join("\n", kinds).split()
 
     def _consumer(self, writer: Any, kinds: Any) -> Any:
-        """What takes a row in Java: the kind goes to a list, and the row to a file."""
+        """Receives rows in Java: the kind goes to a list, and the row to a file."""
         handles = self.jvm.java.lang.invoke.MethodHandles
         write = self.jvm.method("org.apache.paimon.format.FormatWriter", "addElement", 1)
         kind = self.jvm.method("org.apache.paimon.data.InternalRow", "getRowKind", 0)

@@ -1,4 +1,4 @@
-"""The tables of `make_paimon_tables`: what is done to each, and what it is asked."""
+"""The tables of `make_paimon_tables`: what is done to each, and the questions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.golden.values import Json, f32, f64
 
 @dataclass(frozen=True)
 class Case:
-    """A table: how it is made, and the predicates that its latest rows are asked for."""
+    """A table: how it is made, and the predicates for its latest rows."""
 
     make: Callable[[JavaPaimon, Path], None]
     questions: list[Json] = field(default_factory=list)
@@ -53,33 +53,33 @@ QUESTIONS = [
 def rows_of(columns: dict[str, str], rows: Sequence[Sequence[Json]]) -> pa.Table:
     """Rows in their JSON form as an Arrow table."""
     arrays = [
-        arrow_array(kind.removesuffix(" NOT NULL"), [row[place] for row in rows])
-        for place, kind in enumerate(columns.values())
+        arrow_array(kind.removesuffix(" NOT NULL"), [row[number] for row in rows])
+        for number, kind in enumerate(columns.values())
     ]
     return pa.table(arrays, names=list(columns))
 
 
 def bird(ring: int, season: int = 0) -> list[Json]:
-    """A row of `BIRDS`; another season gives the same ring another kind and weight."""
+    """A row of `BIRDS`; in another season a ring has another kind and weight."""
     kind = KINDS[(ring * 3 + season) % 5]
     weight = None if ring % 8 == 5 else (ring + season) * ring % 41 - 15
     return [ring, kind, weight, f64(ring / 4 + season)]
 
 
 def birds(start: int, end: int, season: int = 0) -> pa.Table:
-    """Birds of these rings."""
+    """Birds with these rings."""
     return rows_of(BIRDS, [bird(ring, season) for ring in range(start, end)])
 
 
 def append(java: JavaPaimon, table: Path) -> None:
-    """Indexes within the manifests."""
+    """Indexes inside the manifests."""
     java.create(table, BIRDS, options=INDEXES | {"file-index.in-manifest-threshold": "1 mb"})
     java.write(table, birds(0, 20))
     java.write(table, birds(20, 45))
 
 
 def sidecars(java: JavaPaimon, table: Path) -> None:
-    """Index files beside data files, in partitions whose names need care; then other indexes."""
+    """Index files next to data files, in partitions with unusual names; then other indexes."""
     columns = {"dt": "STRING", **BIRDS}
     options = INDEXES | {"file-index.in-manifest-threshold": "1 b"}
     java.create(table, columns, partition_keys=["dt"], options=options)
@@ -111,7 +111,7 @@ def vectors(bits: int, buckets: int = -1) -> Callable[[JavaPaimon, Path], None]:
 
 
 def key_vectors(java: JavaPaimon, table: Path) -> None:
-    """Upserts, each compacted into a level of its own with vectors; the last one is not."""
+    """Upserts, each compacted into a level of its own with vectors, except for the last."""
     columns = {**BIRDS, "ring": "INT NOT NULL"}
     options = INDEXES | VECTORS | {"bucket": "2", "file-index.in-manifest-threshold": "1 mb"}
     java.create(table, columns, primary_keys=["ring"], options=options)
@@ -124,7 +124,7 @@ def key_vectors(java: JavaPaimon, table: Path) -> None:
 
 
 def key_merge(java: JavaPaimon, table: Path) -> None:
-    """Files of level 0 that are merged when they are read, above a compacted one."""
+    """Files on level 0 that are merged when they are read, above a compacted one."""
     columns = {"dt": "STRING NOT NULL", **BIRDS, "ring": "INT NOT NULL"}
     options = INDEXES | {"bucket": "1", "file-index.in-manifest-threshold": "1 mb"}
     keys = ["ring", "dt"]
@@ -143,7 +143,7 @@ def key_merge(java: JavaPaimon, table: Path) -> None:
 
 
 def key_sequence(java: JavaPaimon, table: Path) -> None:
-    """The row with the greatest weight stays, whenever it was written."""
+    """The row with the greatest weight is kept, whenever it was written."""
     columns = {**BIRDS, "ring": "INT NOT NULL"}
     options = {"bucket": "1", "sequence.field": "weight", **WRITE_ONLY}
     java.create(table, columns, primary_keys=["ring"], options=options)
@@ -153,7 +153,7 @@ def key_sequence(java: JavaPaimon, table: Path) -> None:
 
 
 def key_dynamic(java: JavaPaimon, table: Path) -> None:
-    """Buckets by a hash index, each of ten keys."""
+    """Buckets with a hash index, each of ten keys."""
     columns = {**BIRDS, "ring": "INT NOT NULL"}
     options = {"bucket": "-1", "dynamic-bucket.target-row-num": "10", **WRITE_ONLY}
     java.create(table, columns, primary_keys=["ring"], options=options)
@@ -163,7 +163,7 @@ def key_dynamic(java: JavaPaimon, table: Path) -> None:
 
 
 def evolution(java: JavaPaimon, table: Path) -> None:
-    """Files of five schemas, with indexes of columns that have other names and types by now."""
+    """Files with five schemas, and indexes on columns that were renamed or changed their type."""
     first = {"id": "INT", "size": "FLOAT", "note": "STRING", "old": "INT"}
     options = {
         "file-index.bitmap.columns": "note",
@@ -185,7 +185,7 @@ def evolution(java: JavaPaimon, table: Path) -> None:
     java.alter(table, "removeOption", "file-index.bitmap.columns")  # renaming would not rename it
     java.alter(table, "renameColumn", "note", "text")
     java.alter(table, "dropColumn", "old")
-    java.alter(table, "addColumn", "old", "STRING")  # the name of before, another column
+    java.alter(table, "addColumn", "old", "STRING")  # the old name, for another column
     last = {"id": "BIGINT", "size": "DOUBLE", "text": "STRING", "added": "STRING", "old": "STRING"}
     rows = [[n, f64(n / 3), KINDS[n % 5], "last", f"old {n}"] for n in range(18, 22)]
     java.write(table, rows_of(last, rows))
@@ -205,7 +205,7 @@ def file_format(name: str) -> Callable[[JavaPaimon, Path], None]:
 
 
 def index_in_data_folder(java: JavaPaimon, table: Path) -> None:
-    """Files of deletion vectors within the folders of buckets."""
+    """Files of deletion vectors inside the folders of buckets."""
     columns = {"dt": "STRING", **BIRDS}
     options = VECTORS | {"index-file-in-data-file-dir": "true"}
     java.create(table, columns, partition_keys=["dt"], options=options)
@@ -215,7 +215,7 @@ def index_in_data_folder(java: JavaPaimon, table: Path) -> None:
 
 
 def history(java: JavaPaimon, table: Path) -> None:
-    """Tags, a compaction, an overwritten partition, and snapshots that are no more."""
+    """Tags, a compaction, an overwritten partition, and expired snapshots."""
     columns = {"day": "INT", **BIRDS}
     options = {"compaction.min.file-num": "2"}
     java.create(table, columns, partition_keys=["day"], options=options)

@@ -1,4 +1,4 @@
-"""The golden tables of Paimon, as the tests take them."""
+"""The golden tables of Paimon, for the tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLES = Path(__file__).resolve().parent / "paimon-tables"
 
 
 def writer_folder(version: str = VERSION) -> Path:
-    """Where the tables are that a version of Paimon wrote."""
+    """The folder of the tables that a version of Paimon wrote."""
     return TABLES / f"paimon-java-{version}"
 
 
@@ -23,7 +23,7 @@ def table_names(version: str = VERSION) -> list[str]:
 
 
 def unpack_table(name: str, folder: Path, version: str = VERSION) -> Path:
-    """Put a golden table into a folder; its path."""
+    """Put a golden table into a folder; returns its path."""
     with tarfile.open(writer_folder(version) / f"{name}.tar.xz") as archive:
         archive.extractall(folder / name, filter="data")
     return folder / name

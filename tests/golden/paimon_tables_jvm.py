@@ -1,4 +1,4 @@
-"""Whole tables in the hands of a released Paimon: its Java writes, deletes, compacts and reads.
+"""Whole tables under a released Paimon: its Java writes, deletes, compacts and reads.
 
 Paimon's connectors hand rows to these classes, and commit what they return; there is no engine
 here, so that a JVM with the bundle is enough. PySpark lends its Hadoop, without which Paimon has no
@@ -75,10 +75,10 @@ class JavaPaimon(JavaWriting, JavaReading, JavaUpkeep):
 
         The second argument of the last two is an SQL type.
         """
-        given: list[Any] = list(arguments)
+        java_arguments: list[Any] = list(arguments)
         if change in ("addColumn", "updateColumnType"):
-            given[1] = self.jvm.data_type(given[1])
-        made = getattr(self.jvm.paimon.schema.SchemaChange, change)(*given)
+            java_arguments[1] = self.jvm.data_type(java_arguments[1])
+        made = getattr(self.jvm.paimon.schema.SchemaChange, change)(*java_arguments)
         self._schemas(table, branch).commitChanges(self.items([made]))
 
     def alter_within(self, table: Path, change: str, path: Sequence[str], *arguments: str) -> None:
@@ -87,8 +87,8 @@ class JavaPaimon(JavaWriting, JavaReading, JavaUpkeep):
         names = gateway.new_array(gateway.jvm.java.lang.String, len(path))
         for number, name in enumerate(path):
             names[number] = name
-        given: list[Any] = list(arguments)
+        java_arguments: list[Any] = list(arguments)
         if change == "addColumn":
-            given = [self.jvm.data_type(given[0]), None, None]
-        made = getattr(self.jvm.paimon.schema.SchemaChange, change)(names, *given)
+            java_arguments = [self.jvm.data_type(java_arguments[0]), None, None]
+        made = getattr(self.jvm.paimon.schema.SchemaChange, change)(names, *java_arguments)
         self._schemas(table).commitChanges(self.items([made]))

@@ -1,4 +1,4 @@
-"""What Paimon's Java does to a table that is there: delete, compact, index, expire, tag."""
+"""What Paimon's Java does to an existing table: delete, compact, index, expire, tag."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.golden.values import Json
 
 
 class JavaUpkeep(JavaCalls):
-    """The statements and procedures that write no rows of their own."""
+    """The statements and procedures that write no rows."""
 
     def delete(self, table: Path, where: Json) -> None:
         """Delete rows of a table that has no primary key, by deletion vectors."""
@@ -34,14 +34,14 @@ class JavaUpkeep(JavaCalls):
         self._commit(opened, messages)
 
     def _found_positions(self, opened: Any, where: Json) -> dict[tuple[Any, int], dict[str, Any]]:
-        """For each partition and bucket the data files that have such rows, with new vectors."""
+        """For each partition and bucket, the data files with such rows, and their new vectors."""
         vectors = self.jvm.paimon.deletionvectors
         wide = self.call("FileStore", "options", self._store(opened)).deletionVectorBitmap64()
         kind = vectors.Bitmap64DeletionVector if wide else vectors.BitmapDeletionVector
         builder = self._read_builder(opened, where, None)
-        found: dict[tuple[Any, int], dict[str, Any]] = {}
+        files_by_bucket: dict[tuple[Any, int], dict[str, Any]] = {}
         for split in builder.newScan().plan().splits():
-            of_bucket = found.setdefault((split.partition(), split.bucket()), {})
+            of_bucket = files_by_bucket.setdefault((split.partition(), split.bucket()), {})
             reader = builder.newRead().executeFilter().createReader(split)
             while batch := self.call("reader.RecordReader", "readBatch", reader):
                 batches = "reader.FileRecordIterator"
@@ -53,7 +53,7 @@ class JavaUpkeep(JavaCalls):
                     self.call("deletionvectors.DeletionVector", "delete", of_bucket[name], position)
                 self.call(batches, "releaseBatch", batch)
             reader.close()
-        return {place: files for place, files in found.items() if files}
+        return {bucket: files for bucket, files in files_by_bucket.items() if files}
 
     def _index_message(self, owner: Any) -> Any:
         added, removed = self.items([]), self.items([])
@@ -83,31 +83,33 @@ class JavaUpkeep(JavaCalls):
         writer.withIOManager(self._io_manager())
         done = set()
         for entry in self._entries(opened):
-            place = (entry.partition(), entry.bucket())
-            if place not in done:
-                done.add(place)
-                writer.compact(*place, True)
+            bucket_of_entry = (entry.partition(), entry.bucket())
+            if bucket_of_entry not in done:
+                done.add(bucket_of_entry)
+                writer.compact(*bucket_of_entry, True)
         self._commit(opened, writer.prepareCommit())
         writer.close()
 
     def rewrite_file_index(self, table: Path) -> None:
-        """Give every data file the indexes that the options ask for, as the procedure does."""
+        """Give every data file the indexes of the options, as the procedure does."""
         opened = self._open(table)
         process = self.jvm.paimon.index.FileIndexProcessor(opened).process
         io = self.jvm.paimon.io
         messages = self.jvm.java.util.ArrayList()
         for entry in self._entries(opened):
-            place = (entry.partition(), entry.bucket())
-            changed = self.items([process(*place, entry)])
+            bucket_of_entry = (entry.partition(), entry.bucket())
+            changed = self.items([process(*bucket_of_entry, entry)])
             increment = io.CompactIncrement(self.items([entry.file()]), changed, self.items([]))
             none = io.DataIncrement.emptyIncrement()
             buckets = entry.totalBuckets()
-            message = self.jvm.paimon.table.sink.CommitMessageImpl(*place, buckets, none, increment)
+            message = self.jvm.paimon.table.sink.CommitMessageImpl(
+                *bucket_of_entry, buckets, none, increment
+            )
             messages.add(message)
         self._commit(opened, messages)
 
     def expire(self, table: Path, keep: int = 1) -> int:
-        """Expire all snapshots but the newest; how many there were."""
+        """Expire all snapshots except for the newest; returns how many there were."""
         config = self.jvm.paimon.options.ExpireConfig.builder()
         config.snapshotRetainMin(keep).snapshotRetainMax(keep)
         expire = self.call("table.Table", "newExpireSnapshots", self._open(table))
@@ -118,20 +120,20 @@ class JavaUpkeep(JavaCalls):
         self.call("table.Table", "createTag", self._open(table), name, snapshot, None)
 
     def branch(self, table: Path, name: str, tag: str | None = None) -> None:
-        """Make a branch: empty, or with what a tag keeps; `{"branch": name}` then opens it."""
-        # Of two arguments, the second is a tag or a flag: methods are found by their number.
-        given = [name] if tag is None else [name, tag, False]
-        self.call("table.Table", "createBranch", self._open(table), *given)
+        """Make a branch: empty, or from a tag; `{"branch": name}` then opens it."""
+        # Of two arguments, the second is a tag or a flag: methods are found by their arity.
+        java_arguments = [name] if tag is None else [name, tag, False]
+        self.call("table.Table", "createBranch", self._open(table), *java_arguments)
 
     def hash_indexes(self, table: Path) -> dict[tuple[str, int], list[int]]:
         """The hashes of the keys of every dynamic bucket, by the path of its partition."""
         store = self._store(self._open(table))
         handler = self.call("FileStore", "newIndexFileHandler", store)
         paths = self.call("FileStore", "pathFactory", store)
-        found: dict[tuple[str, int], list[int]] = {}
+        hashes: dict[tuple[str, int], list[int]] = {}
         for entry in handler.scan("HASH"):
-            place = (entry.partition(), entry.bucket())
-            name = (paths.getPartitionString(place[0]), place[1])
-            assert name not in found, f"two hash indexes of {name}"
-            found[name] = sorted(handler.hashIndex(*place).readList(entry.indexFile()))
-        return found
+            bucket_of_entry = (entry.partition(), entry.bucket())
+            name = (paths.getPartitionString(bucket_of_entry[0]), bucket_of_entry[1])
+            assert name not in hashes, f"two hash indexes of {name}"
+            hashes[name] = sorted(handler.hashIndex(*bucket_of_entry).readList(entry.indexFile()))
+        return hashes

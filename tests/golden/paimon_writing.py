@@ -43,7 +43,7 @@ class JavaWriting(JavaCalls):
         writer.close()
 
     def open_writer(self, table: Path, options: Mapping[str, str] | None = None) -> JavaWriter:
-        """A writer as a job has it that runs for long."""
+        """A writer as in a long-running job."""
         return JavaWriter(self, table, options)
 
     def read_file(self, rows: pa.Table, opened: Any) -> Any:
@@ -54,14 +54,14 @@ class JavaWriting(JavaCalls):
         )
         row_type = self.call("table.Table", "rowType", opened)
         location = self.jvm.paimon.fs.Path(str(path))
-        place = self.jvm.paimon.format.FormatReaderContext(
+        context = self.jvm.paimon.format.FormatReaderContext(
             self._files, location, path.stat().st_size
         )
         factory = self._parquet.createReaderFactory(row_type, row_type, self.items([]))
-        return self.call("format.FormatReaderFactory", "createReader", factory, place)
+        return self.call("format.FormatReaderFactory", "createReader", factory, context)
 
     def new_assigner(self, opened: Any) -> Any:
-        """What gives dynamic buckets to keys, the only one of its table; None for other buckets."""
+        """Assigns dynamic buckets to keys, the only one of its table; None for other buckets."""
         if self.call("table.FileStoreTable", "bucketMode", opened).toString() != "HASH_DYNAMIC":
             return None
         store = self._store(opened)
@@ -102,18 +102,18 @@ class JavaWriter:
         self._writer.close()
 
     def write(self, rows: pa.Table, kind: RowKind | Sequence[RowKind] = "+I") -> None:
-        """Take rows in, which a later commit will show."""
+        """Take rows for a later commit."""
         self._sink.write(rows, kind)
 
     def commit(self) -> None:
-        """Commit the rows since the last commit, and what compactions there were."""
+        """Commit the rows since the last commit, and the compactions, if there were any."""
         self._commits += 1
         messages = self._writer.prepareCommit(True, self._commits)
         self._committer.commit(self._commits, messages)
 
 
 class _Sink:
-    """An open writer of Java's, and what gives buckets to its rows."""
+    """An open writer in Java, and the assigner of buckets to its rows."""
 
     def __init__(self, java: JavaWriting, opened: Any, writer: Any) -> None:
         self._java, self._opened, self._writer = java, opened, writer
@@ -123,13 +123,15 @@ class _Sink:
         names = [kind] * len(rows) if isinstance(kind, str) else list(kind)
         assert len(names) == len(rows)
         kinds = self._java.jvm.paimon.types.RowKind
-        known = {name: kinds.fromShortString(name) for name in set(names)}
-        given = self._java.items(known[name] for name in names)
+        kind_of_name = {name: kinds.fromShortString(name) for name in set(names)}
+        row_kinds_of_rows = self._java.items(kind_of_name[name] for name in names)
         reader = self._java.read_file(rows, self._opened)
-        (self._write_all if self._assigner is None else self._write_by_hash)(reader, given)
+        (self._write_all if self._assigner is None else self._write_by_hash)(
+            reader, row_kinds_of_rows
+        )
 
     def _write_all(self, reader: Any, kinds: Any) -> None:
-        """Write without a call of ours for each row."""
+        """Write without a call from Python for each row."""
         jvm = self._java.jvm
         handles = jvm.java.lang.invoke.MethodHandles
         write = jvm.method("org.apache.paimon.table.sink.TableWrite", "write", 1)

@@ -1,4 +1,4 @@
-"""The columns of the payload files: data types with their edges, then shapes of columns."""
+"""The columns of the payload files: data types with their limits, then shapes of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LTZ = " WITH LOCAL TIME ZONE"
 
 @dataclass(frozen=True)
 class Column:
-    """One payload: what to index, with which options, and which literals to ask for."""
+    """One payload: what to index, with which options, and the literals of its questions."""
 
     name: str
     index_type: str
@@ -21,11 +21,11 @@ class Column:
     absent: list[Json] = field(default_factory=list)
     options: dict[str, str] = field(default_factory=dict)
     limits: tuple[int, ...] = (2,)  # the k of the top-n questions
-    present: int = 9  # how many values of the rows are asked for
+    present: int = 9  # how many values of the rows are used as literals
     rule: Json = None  # instead of values
 
 
-# Every type: rows with its edges, nulls and repetitions; then literals that no row has.
+# Every type: rows with its limits, nulls and repetitions; then literals that no row has.
 _I64 = 2**63
 _NAN, _INFINITY = float("nan"), float("inf")
 _TEXT = ["plum", "", None, "čas", "plum", "日本語", "🐧 auk", "plu", None, "plump", "x" * 300]
@@ -34,7 +34,7 @@ _BYTES = [b"\x00", b"", b"\xff\xfe", None, b"\x00\x00", b"puffin", b"\xff\xfe", 
 
 
 def _timestamps(precision: int) -> tuple[list[Json], list[Json]]:
-    """Instants cut to the precision; those of nanoseconds fit into 64 bits of nanoseconds."""
+    """Instants cut to the precision; nanoseconds fit into 64 bits."""
     wide = precision <= 6
     first, last = (-62_135_596_800_000, 253_402_300_799_999) if wide else (-(2**43), 2**43)
     rows = [(1_755_000_000_123, 456_789), (0, 0), None, (-1, 999_999), (1_755_000_000_123, 456_001)]
@@ -169,7 +169,7 @@ def columns() -> Iterator[Column]:
 
 
 def _sizes() -> Iterator[Column]:
-    """Options that cut dictionaries into several blocks or chunks, and sizes of bloom filters."""
+    """Options that divide dictionaries into several blocks or chunks; sizes of bloom filters."""
     numbers = [row * 37 % 53 - 26 if row % 11 else None for row in range(70)]
     texts = [None if row % 9 == 0 else f"auk-{row * 7 % 23}" for row in range(50)]
     sized = [("bitmap", "index-block-size", size) for size in ("20", "64b", "1 kb")]
@@ -183,7 +183,7 @@ def _sizes() -> Iterator[Column]:
             (number_type, numbers, [27, -27]),
             ("STRING", texts, ["auk", "b"]),
         ):
-            if (data_type, size) != ("STRING", "20"):  # no text fits such a block
+            if (data_type, size) != ("STRING", "20"):  # no text fits into such a block
                 made = name % data_type.lower()
                 yield Column(made, index_type, data_type, values, absent, options, (4,), 3)
     for index_type in ("bitmap", "range-bitmap", "bsi"):
@@ -199,7 +199,7 @@ def _sizes() -> Iterator[Column]:
 
 
 def _long_columns() -> Iterator[Column]:
-    """Several Roaring containers, of all three kinds, and dictionaries of more than one chunk."""
+    """Several Roaring containers of all three kinds, and dictionaries of more than one chunk."""
     for name, rule, kinds in LONG:
         for kind in kinds:
             index_type, options, _ = KINDS[kind]
@@ -208,7 +208,7 @@ def _long_columns() -> Iterator[Column]:
 
 
 def literals(column: Column, values: list[Json]) -> list[Json]:
-    """Some values that rows have, then some that none has, then null."""
+    """Some values that rows have, then some that no row has, then null."""
     return [*distinct(values)[: column.present], *column.absent, None]
 
 

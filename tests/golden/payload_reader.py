@@ -1,4 +1,4 @@
-"""Paimon's reader of one payload, asked for predicates and top-n."""
+"""Paimon's reader of one payload, asked predicates and top-n."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class PayloadReader:
         indexer = jvm.indexer(column.index_type, column.data_type, column.options)
         self.reader = indexer.createReader(stream, 0, len(payload))
 
-    def ask(self, operator: str, given: list[Json]) -> Json:
-        """What the reader answers to one predicate."""
-        return self.jvm.answer(lambda: self._visit(operator, given))
+    def ask(self, operator: str, literals: list[Json]) -> Json:
+        """The answer of the reader to a predicate."""
+        return self.jvm.answer(lambda: self._visit(operator, literals))
 
-    def _visit(self, operator: str, given: list[Json]) -> Any:
+    def _visit(self, operator: str, literals: list[Json]) -> Any:
         words = operator.split("_")
         name = COMPARISONS.get(operator, "visit" + "".join(word.title() for word in words))
         arguments = self.jvm.java.util.ArrayList()
         arguments.add(self.reader)
         arguments.add(self.field)
-        listed = self.jvm.values(self.data_type, given)
+        listed = self.jvm.values(self.data_type, literals)
         if operator in ("in", "not_in"):
             arguments.add(listed)
         else:
             arguments.addAll(listed)
         return self.jvm.method(READER, name, arguments.size() - 1).invokeWithArguments(arguments)
 
-    def top_n(self, limit: int, order: tuple[str, str], strict: bool, found: Json) -> Json:
-        """The answer to a top-n; strict is one sort column, else a second one breaks ties."""
+    def top_n(self, limit: int, order: tuple[str, str], strict: bool, allowed: Json) -> Json:
+        """The answer to a top-n; strict means one sort column, else a second one breaks ties."""
         predicate = self.jvm.paimon.predicate
         orders = self.jvm.java.util.ArrayList()
         for _ in range(1 if strict else 2):
@@ -58,6 +58,6 @@ class PayloadReader:
         arguments = self.jvm.java.util.ArrayList()
         arguments.add(self.reader)
         arguments.add(predicate.TopN(orders, limit))
-        arguments.add(found and self.jvm.bitmap_result(found["ranges"]))
+        arguments.add(allowed and self.jvm.bitmap_result(allowed["ranges"]))
         visit = self.jvm.method(READER, "visitTopN", 2)
         return self.jvm.answer(lambda: visit.invokeWithArguments(arguments))

@@ -1,4 +1,4 @@
-"""Positions of deleted rows: how a golden file names them, and the sets that every writer gets."""
+"""Positions of deleted rows: how a golden file lists them, and the sets for every writer."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ def positions_of(spec: Json) -> list[int]:
     >>> positions_of([9, [0, 3], [20, 30, 5], {"scatter": [3, 7, 10, 100]}])
     [0, 1, 2, 9, 20, 25, 100, 104, 107]
     """
-    found: set[int] = set()
+    positions: set[int] = set()
     for item in spec:
         if isinstance(item, dict):
             count, multiplier, modulo, offset = item["scatter"]
-            found.update(offset + number * multiplier % modulo for number in range(count))
+            positions.update(offset + number * multiplier % modulo for number in range(count))
         elif isinstance(item, list):
-            found.update(range(*item))
+            positions.update(range(*item))
         else:
-            found.add(item)
-    return sorted(found)
+            positions.add(item)
+    return sorted(positions)
 
 
 def spec_of(positions: Sequence[int]) -> Json:
@@ -36,13 +36,13 @@ def spec_of(positions: Sequence[int]) -> Json:
     >>> spec_of([0, 1, 2, 9])
     [[0, 3], 9]
     """
-    found: list[list[int]] = []
+    spec: list[list[int]] = []
     for position in positions:
-        if found and found[-1][1] == position:
-            found[-1][1] += 1
+        if spec and spec[-1][1] == position:
+            spec[-1][1] += 1
         else:
-            found.append([position, position + 1])
-    return [first if end == first + 1 else [first, end] for first, end in found]
+            spec.append([position, position + 1])
+    return [first if end == first + 1 else [first, end] for first, end in spec]
 
 
 def give_positions(gateway: Any, method: Any, positions: Sequence[int]) -> None:
@@ -58,11 +58,11 @@ def give_positions(gateway: Any, method: Any, positions: Sequence[int]) -> None:
 
 
 def _every_other(count: int, first: int = 0) -> list[int]:
-    """Arguments of a range of that many positions, none beside another."""
+    """Arguments of a range with this many positions, none next to another."""
     return [first, first + 2 * count, 2]
 
 
-# Containers hold 65,536 positions each: below, at and above the limits between array, bitset, run.
+# Containers hold 65,536 positions each: below, at and above the limits between their kinds.
 SETS: dict[str, Json] = {
     "empty": [],
     "zero": [0],

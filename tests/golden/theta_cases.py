@@ -1,4 +1,4 @@
-"""Columns whose distinct values are sketched, with their rows spread over Spark's tasks."""
+"""Columns whose distinct values are sketched, with their rows divided among Spark's tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.golden.values import Json, binary, f32, f64, timestamp
 
 @dataclass(frozen=True)
 class Column:
-    """A column by its row numbers; the same in all tasks of a table."""
+    """A column as a function of row numbers; the same in all tasks of a table."""
 
     iceberg_type: str
     data_type: str  # as golden files name types
@@ -61,7 +61,7 @@ TYPES: dict[str, Column] = {
 }
 TYPES_TASKS = [[0, 100], [100, 200], [150, 300]]  # the rows of each task
 
-# Bigints 0, 1, 2, ...: below, at and above the 4,096 that a sketch keeps, in one task and in more.
+# Bigints 0, 1, 2, ...: below, at and above the 4,096 that a sketch keeps; one or more tasks.
 BIGINT_TASKS: dict[str, list[list[int]]] = {
     "bigint_0_one_task": [[0, 0]],
     "bigint_1_one_task": [[0, 1]],
@@ -70,7 +70,7 @@ BIGINT_TASKS: dict[str, list[list[int]]] = {
     "bigint_4097_one_task": [[0, 4097]],
     "bigint_5000_one_task": [[0, 5000]],
     "bigint_5000_two_tasks": [[0, 2500], [2500, 5000]],
-    "bigint_8000_one_task": [[0, 8000]],  # more than 4,096 are left, so that the union cuts
+    "bigint_8000_one_task": [[0, 8000]],  # more than 4,096 are left, so the union cuts
     "bigint_100000_one_task": [[0, 100_000]],
     "bigint_100000_three_tasks": [[0, 40_000], [30_000, 70_000], [70_000, 100_000]],
 }

@@ -1,4 +1,4 @@
-"""Values in their JSON form, the columns made by a rule, and how a golden file is written."""
+"""Values in their JSON form, generated columns, and how a golden file is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 Json: TypeAlias = Any
 
-# These members hold one item a line, so that a change of one answer is a change of one line.
+# These lists have one item per line, so a change of one answer changes one line.
 LISTS = ("fields", "rows", "predicates", "predicates_cardinality", "topn", "vectors", "hashes")
 MORE_LISTS = ("sizing", "types", "payloads", "v2_long_string", "blobs", "delete_files", "tasks")
 TABLE_LISTS = ("snapshots", "tags")
@@ -77,12 +77,12 @@ def ranges_of(bitmap: bytes) -> list[list[int]]:
 
 def distinct(values: Sequence[Json]) -> list[Json]:
     """The values without nulls and repetitions, in order of first occurrence."""
-    found = {json.dumps(value): value for value in values if value is not None}
-    return list(found.values())
+    values_by_text = {json.dumps(value): value for value in values if value is not None}
+    return list(values_by_text.values())
 
 
 def save(folder: Path, name: str, facts: dict[str, Json], data: bytes | None = None) -> None:
-    """Write `<name>.json`, and `<name>.bin` where there are bytes."""
+    """Write `<name>.json`, and `<name>.bin` if there are bytes."""
     facts = {"name": name, **facts}
     if data is not None:
         facts |= {"file": f"{name}.bin", "size": len(data)}

@@ -29,7 +29,7 @@ def lake(spark: SparkSession) -> SparkSession:
 
 @pytest.fixture(autouse=True)
 def _active(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the session of the other tests be the active one again after each test."""
+    """Make the session of the other tests the active one again after each test."""
     needs_lake = "lake" in request.fixturenames
     spark = request.getfixturevalue("spark") if needs_lake else None
     yield
@@ -39,7 +39,7 @@ def _active(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def name(lake: SparkSession) -> Iterator[str]:
-    """The name of a table that is not there yet; it is dropped after the test."""
-    found = f"{LAKE}.db.t{next(_NUMBERS)}"
-    yield found
-    lake.sql(f"DROP TABLE IF EXISTS {found}")
+    """The name of a table that does not exist yet; the table is dropped after the test."""
+    table_name = f"{LAKE}.db.t{next(_NUMBERS)}"
+    yield table_name
+    lake.sql(f"DROP TABLE IF EXISTS {table_name}")

@@ -26,14 +26,14 @@ def insert(lake: SparkSession, name: str, first: int, end: int, columns: str) ->
 
 
 def deleted_by_iceberg(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
-    """The rows that Iceberg does not read, by the paths of all data files."""
+    """The rows that Iceberg does not read, for the paths of all data files."""
     live = lake.sql(f"SELECT _file, _pos FROM {name}").toArrow()
     rows: dict[str, set[int]] = {
-        one["file_path"]: set(range(one["record_count"]))
-        for one in data_entries(SparkCatalogTable(lake, name))
+        entry["file_path"]: set(range(entry["record_count"]))
+        for entry in data_entries(SparkCatalogTable(lake, name))
     }
-    for one in live.to_pylist():
-        rows[one["_file"]].remove(one["_pos"])
+    for row in live.to_pylist():
+        rows[row["_file"]].remove(row["_pos"])
     return {path: DeletionVector(some) for path, some in rows.items()}
 
 
@@ -54,10 +54,10 @@ def delete_equal(
     java = gateway.jvm
     table = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(lake._jsparkSession, name)
     table.refresh()
-    wanted = [number for number, _ in keys.values()] if ids is None else ids
-    array = gateway.new_array(java.int, len(wanted))
-    for place, number in enumerate(wanted):
-        array[place] = number
+    numbers = [number for number, _ in keys.values()] if ids is None else ids
+    array = gateway.new_array(java.int, len(numbers))
+    for position, number in enumerate(numbers):
+        array[position] = number
     count = len(next(iter(keys.values()))[1])
     builder = (
         java.org.apache.iceberg.FileMetadata.deleteFileBuilder(table.spec())

@@ -1,4 +1,4 @@
-"""Random steps that we and Iceberg do to a table, and to the rows that it should hold."""
+"""Random steps by us and by Iceberg on a table, and on the rows that it should have."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ MANY_FILES = 12
 
 
 class IcebergMachine(IcebergMachineTable):
-    """What can be done to a table."""
+    """The possible steps on a table."""
 
     def run(self, steps: int) -> None:
-        """Do so many steps; an error tells all that were done."""
+        """Do this many steps; an error names all that were done."""
         with noted(self.log):
             for _ in range(steps):
                 self.step()
             self.finish()
 
     def steps(self) -> dict[Callable[[], str], int]:
-        """What can be done, and how often."""
+        """The possible steps, and their weights."""
         if not self.now.rows:
             return {self.append: 1, self.insert: 1}
         is_full = self.table.files >= MANY_FILES
@@ -60,27 +60,27 @@ class IcebergMachine(IcebergMachineTable):
         }
 
     def step(self) -> None:
-        """Do something, and look at the table afterwards."""
+        """Do something, and check the table afterwards."""
         if self.source.random() < 0.5:  # one of them has not seen the last steps
             self.table, self.other = self.other, self.table
         steps = self.steps()
         (do,) = self.source.choices(list(steps), list(steps.values()))
         self.log.append(do.__name__)
-        told = do()
-        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {told}"
-        if told != NOTHING:
+        result = do()
+        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {result}"
+        if result != NOTHING:
             self.table.refresh()
             self.remember()
             self.check()
 
     def remember(self) -> None:
-        """Keep what a new snapshot should hold."""
+        """Remember what a new snapshot should have."""
         number = self.table.snapshot_id
         if number is not None:
             self.past.setdefault(number, self.now)
 
     def finish(self) -> None:
-        """What the table says of itself is true, to the last file."""
+        """What the table says about itself is true, for every file."""
         self.table.refresh()
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
@@ -129,7 +129,7 @@ class IcebergMachine(IcebergMachineTable):
         return gone.sql
 
     def _among_ids(self, question: Question) -> Question:
-        """Of few rows, mostly."""
+        """A deletion of a few rows, mostly."""
         if self.source.random() < 0.05:
             return question
         first = self.source.randrange(self.next_id + 1)
@@ -146,12 +146,12 @@ class IcebergMachine(IcebergMachineTable):
         rebuild = self.source.random() < 0.3
         report = self.table.build_indexes(options, rebuild=rebuild, progress=False)
         assert report.failed == 0, report
-        wanted = {
+        asked = {
             (name, key.split(".")[1]) for key, names in options.items() for name in names.split(",")
         }
-        found = {(one.column, one.index_type): one.absent for one in self.table.indexes()}
+        absent = {(index.column, index.index_type): index.absent for index in self.table.indexes()}
         if not report.skipped:
-            assert {key: found.get(key) for key in wanted} == dict.fromkeys(wanted, 0)
+            assert {key: absent.get(key) for key in asked} == dict.fromkeys(asked, 0)
         return f"{options}, {rebuild=}: {report.indexed} files"
 
     def drop(self) -> str:
@@ -159,10 +159,10 @@ class IcebergMachine(IcebergMachineTable):
         types = self.source.choice([None, [self.source.choice(INDEX_TYPES)]])
         dropped = self.table.drop_indexes(columns, types)
         left = {
-            (one.column, one.index_type)
-            for one in self.table.indexes()
-            if (columns is None or one.column in columns)
-            and (types is None or one.index_type in types)
+            (index.column, index.index_type)
+            for index in self.table.indexes()
+            if (columns is None or index.column in columns)
+            and (types is None or index.index_type in types)
         }
         assert left == set()
         return f"{columns}, {types}: {dropped} files"
@@ -170,9 +170,9 @@ class IcebergMachine(IcebergMachineTable):
     def compute_stats(self) -> str:
         self.table.refresh()
         table = self.table.compute_stats(progress=False)
-        found = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
-        assert found["id"] == len(self.now.rows)
-        return str(found)
+        ndv = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
+        assert ndv["id"] == len(self.now.rows)
+        return str(ndv)
 
     def iceberg_stats(self) -> str:
         self._call("compute_table_stats")
@@ -182,8 +182,8 @@ class IcebergMachine(IcebergMachineTable):
 
     def _call(self, procedure: str, **arguments: str) -> None:
         catalog, table = self.name.split(".", 1)
-        given = "".join(f", {key} => {value}" for key, value in arguments.items())
-        self.lake.sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{given})")
+        named_arguments = "".join(f", {key} => {value}" for key, value in arguments.items())
+        self.lake.sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{named_arguments})")
 
     def rewrite(self) -> str:
         self._call("rewrite_data_files", options="map('rewrite-all', 'true')")
@@ -215,9 +215,9 @@ class IcebergMachine(IcebergMachineTable):
     # -- columns -------------------------------------------------------------------------------
 
     def change_columns(self) -> str:
-        """A column is renamed, added, widened, dropped."""
+        """A column is renamed, added, widened or dropped."""
         free = [name for name in NAMES if name not in self.now.kinds]
-        some = [one for one in self.now.columns if one.name not in self.fixed_columns]
+        some = [column for column in self.now.columns if column.name not in self.fixed_columns]
         ways: list[str] = ["add"] if free else []
         if some:
             ways += ["drop"] if len(some) > 1 else []
@@ -229,30 +229,30 @@ class IcebergMachine(IcebergMachineTable):
             self.next_number += 1
             self.now = replace(self.now, columns=(*self.now.columns, added))
             return self._alter(f"ADD COLUMN {added.name} {spark_type(kind)}")
-        one = self.source.choice(some)
+        column = self.source.choice(some)
         if way == "drop":
-            left = tuple(other for other in self.now.columns if other != one)
+            left = tuple(other for other in self.now.columns if other != column)
             self.now = replace(self.now, columns=left)
-            return self._alter(f"DROP COLUMN {one.name}")
+            return self._alter(f"DROP COLUMN {column.name}")
         if way == "rename":
-            after = replace(one, name=self.source.choice(free))
-            change = f"RENAME COLUMN {one.name} TO {after.name}"
-        elif one.kind in WIDER:
-            after = replace(one, kind=WIDER[one.kind])
-            change = f"ALTER COLUMN {one.name} TYPE {after.kind}"
+            after = replace(column, name=self.source.choice(free))
+            change = f"RENAME COLUMN {column.name} TO {after.name}"
+        elif column.kind in WIDER:
+            after = replace(column, kind=WIDER[column.kind])
+            change = f"ALTER COLUMN {column.name} TYPE {after.kind}"
         else:
             return NOTHING
-        columns = tuple(after if other == one else other for other in self.now.columns)
+        columns = tuple(after if other == column else other for other in self.now.columns)
         self.now = replace(self.now, columns=columns)
         return self._alter(change)
 
     def change_partitions(self) -> str:
-        """Files that come are partitioned otherwise than those that there are."""
+        """New files are partitioned differently from the existing ones."""
         specs = self.open().metadata
-        found = [one.name for one in specs.specs[specs.default_spec_id].fields]
-        if found and found[-1].startswith("more_"):
-            return self._alter(f"DROP PARTITION FIELD {found[-1]}")
-        # The metadata tables of Iceberg cannot be read if two of them have one name.
+        names = [field.name for field in specs.specs[specs.default_spec_id].fields]
+        if names and names[-1].startswith("more_"):
+            return self._alter(f"DROP PARTITION FIELD {names[-1]}")
+        # Iceberg's metadata tables cannot be read if two of them have the same name.
         count = self.source.choice((3, 5))
         return self._alter(f"ADD PARTITION FIELD bucket({count}, id) AS more_{count}")
 

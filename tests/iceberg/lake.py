@@ -20,7 +20,7 @@ _ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionEx
 
 
 def lake_settings(warehouse: Path) -> dict[str, str]:
-    """What Spark has to be started with; nothing if the jar cannot be had."""
+    """The settings with which Spark must be started; none if the jar is not available."""
     try:
         jar = fetch_jar(RUNTIME)
     except UNAVAILABLE:

@@ -1,4 +1,4 @@
-"""A random Iceberg table, and what it should hold: whether it does, for us and for Iceberg."""
+"""A random Iceberg table, its expected rows, and checks by us and by Iceberg."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLACES: dict[str, tuple[str, Sequence[Any]]] = {
     "dt, bucket(2, id)": ("INT", (1, -7, None)),
     "months(dt)": ("DATE", (date(1969, 12, 31), date(1970, 1, 1), date(2024, 2, 29), None)),
 }
-"""By what tables are partitioned: the type of `dt`, and its values."""
+"""The type of `dt`, by which tables are partitioned, and its values."""
 
 
 def spark_type(kind: str) -> str:
@@ -46,7 +46,7 @@ def spark_type(kind: str) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A column, which keeps its number whatever it is called."""
+    """A column; it keeps its number under any name."""
 
     number: int
     name: str
@@ -55,24 +55,26 @@ class Column:
 
 @dataclass(frozen=True)
 class KnownRows:
-    """All rows of a table at some time, by the numbers of its columns."""
+    """All rows of a table at some time, by column number."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[int, Any]] = ()
 
     @property
     def kinds(self) -> dict[str, str]:
-        return {one.name: one.kind for one in self.columns}
+        return {column.name: column.kind for column in self.columns}
 
     def named(self) -> list[Row]:
-        return [{one.name: row.get(one.number) for one in self.columns} for row in self.rows]
+        return [
+            {column.name: row.get(column.number) for column in self.columns} for row in self.rows
+        ]
 
     def without(self, gone: Question) -> KnownRows:
         pairs = zip(self.rows, self.named(), strict=True)
         return replace(self, rows=[row for row, named in pairs if not gone.matches(named)])
 
     def with_rows(self, more: Sequence[Row]) -> KnownRows:
-        numbers = {one.name: one.number for one in self.columns}
+        numbers = {column.name: column.number for column in self.columns}
         added = [{numbers[name]: value for name, value in row.items()} for row in more]
         return replace(self, rows=[*self.rows, *added])
 
@@ -85,9 +87,9 @@ class IcebergMachineTable:
     lake: SparkSession
     name: str
     is_thorough: bool = False
-    """Look at the table in every way after each step, and not in one of them."""
+    """Check the table in every way after each step, not in one of them."""
     past: dict[int, KnownRows] = field(default_factory=dict)
-    """What each snapshot holds that has not expired."""
+    """The rows of each snapshot that has not expired."""
     log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -97,7 +99,7 @@ class IcebergMachineTable:
         self.places = source.choice([None, None, *PLACES])
         if self.places is not None:
             names.append(("dt", PLACES[self.places][0]))
-        names += [(one, source.choice(ICEBERG_KINDS)) for one in NAMES[: source.randint(2, 4)]]
+        names += [(name, source.choice(ICEBERG_KINDS)) for name in NAMES[: source.randint(2, 4)]]
         columns = [Column(number, name, kind) for number, (name, kind) in enumerate(names)]
         self.now = KnownRows(tuple(columns))
         properties = {
@@ -123,7 +125,7 @@ class IcebergMachineTable:
 
     @property
     def fixed_columns(self) -> set[str]:
-        """Those that no change of the schema may touch."""
+        """Columns that no schema change may touch."""
         return {"id", "dt"}
 
     def draw_rows(self) -> list[Row]:
@@ -146,31 +148,31 @@ class IcebergMachineTable:
     def frame(self, rows: Sequence[Row]) -> DataFrame:
         """Rows for Spark, as one file or two."""
         kinds = {name: self.now.kinds[name] for name in rows[0]}
-        given = pa.table(
+        table = pa.table(
             {
                 name: pa.array([row[name] for row in rows], DataType.parse(kind).to_arrow())
                 for name, kind in kinds.items()
             }
         )
         ddl = ", ".join(f"{name} {spark_type(kind)}" for name, kind in kinds.items())
-        return self.lake.createDataFrame(given, ddl).coalesce(self.source.choice((1, 2)))
+        return self.lake.createDataFrame(table, ddl).coalesce(self.source.choice((1, 2)))
 
     def index_options(self) -> dict[str, str]:
         """Options for some indexes."""
-        found: dict[str, list[str]] = {}
+        options: dict[str, list[str]] = {}
         kinds = self.now.kinds
         for name in self.source.sample(list(kinds), self.source.randint(1, len(kinds))):
             index_type = self.source.choice(INDEX_TYPES)
             if index_type in indexes_for(DataType.parse(kinds[name])):
-                found.setdefault(f"file-index.{index_type}.columns", []).append(name)
-        if not found:
-            found["file-index.bloom-filter.columns"] = ["id"]
-        return {key: ",".join(names) for key, names in found.items()}
+                options.setdefault(f"file-index.{index_type}.columns", []).append(name)
+        if not options:
+            options["file-index.bloom-filter.columns"] = ["id"]
+        return {key: ",".join(names) for key, names in options.items()}
 
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """The rows are those that there should be, whoever is asked, and in whatever way."""
+        """Check the rows in every way of reading, by us and by Iceberg."""
         assert self.table.schema.names == list(self.now.kinds)
         question = draw_question(self.source, self.now.kinds)
         expected = as_text(question.among(self.now.named()))
@@ -190,18 +192,18 @@ class IcebergMachineTable:
             check()
 
     def check_rows(self, table: IcebergTable, expected: KnownRows) -> None:
-        """All rows of a table are these."""
-        found = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
-        assert found.column_names == list(expected.kinds)
-        assert as_text(found) == as_text(expected.named())
+        """Check that these are all rows of a table."""
+        rows_read = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
+        assert rows_read.column_names == list(expected.kinds)
+        assert as_text(rows_read) == as_text(expected.named())
 
     def _check_iceberg(self) -> None:
-        """What Iceberg reads: all rows, or those that match, where it compares as Spark does."""
+        """What Iceberg reads: all rows, or matching rows if it compares as Spark does."""
         every = self.lake.table(self.name)
         if self.source.random() < 0.5:
             assert as_text(every.toArrow()) == as_text(self.now.named())
             return
-        # To Iceberg 0.0 is above -0.0, and null a value of a partition, or even an error.
+        # For Iceberg, 0.0 is above -0.0, and null a value of a partition, or even an error.
         kinds = {
             name: kind
             for name, kind in self.now.kinds.items()
@@ -230,7 +232,7 @@ class IcebergMachineTable:
             assert scan.to_arrow()["id"].to_pylist() == [row["id"] for row in in_order[:5]], by
 
     def check_past(self) -> None:
-        """What snapshots hold is what they held."""
+        """Snapshots have the rows that they had."""
         numbers = list(self.past)
         if not self.is_thorough:
             numbers = self.source.sample(numbers, min(len(numbers), 2))

@@ -114,7 +114,8 @@ def _draw_leaf(source: random.Random, columns: Mapping[str, str], most: int) -> 
         literals = [str(source.randrange(most + 2)) for _ in range(3)]
     else:  # a cast to FLOAT is for Spark alone
         literals = [
-            one.replace(" AS FLOAT", " AS DOUBLE") for one in source.choices(VALUES[kind], k=3)
+            choice.replace(" AS FLOAT", " AS DOUBLE")
+            for choice in source.choices(VALUES[kind], k=3)
         ]
     if shape == 1:
         return f"{quoted(name)} IN ({', '.join(literals)})"

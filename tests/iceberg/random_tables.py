@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["RandomTable"]
 
 _REFUSED = ("format version", "partition field", "partition value")
-"""What our deletes may say."""
+"""Literals for our deletes."""
 
 
 @dataclass
@@ -47,11 +47,11 @@ class RandomTable:
     lake: SparkSession
     name: str
     columns: dict[str, str] = field(default_factory=dict)
-    """The types of all columns but `id`."""
+    """The types of all columns except `id`."""
     log: list[str] = field(default_factory=list)
     next_id: int = 0
     left_out: set[str] = field(default_factory=set)
-    """Nested columns whose type was changed, which are null in new rows."""
+    """Nested columns whose type was changed; they are null in new rows."""
     partitions: int = 0
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class RandomTable:
         mode = source.choice(("merge-on-read", "merge-on-read", "copy-on-write"))
         properties = {
             "format-version": str(self.version),
-            **{f"write.{one}.mode": mode for one in ("delete", "update", "merge")},
+            **{f"write.{command}.mode": mode for command in ("delete", "update", "merge")},
             "write.delete.granularity": source.choice(("file", "partition")),
             "write.spark.fanout.enabled": "true",
             "write.metadata.metrics.default": source.choice(
@@ -85,7 +85,7 @@ class RandomTable:
         return alcid.iceberg(self.name, self.lake, **when)
 
     def run(self, steps: int) -> None:
-        """Do so many steps; an error tells all that were done."""
+        """Do this many steps; an error names all that were done."""
         with noted(self.log):
             for _ in range(steps):
                 self.step()
@@ -94,7 +94,7 @@ class RandomTable:
             assert report.ok, str(report)
 
     def step(self) -> None:
-        """Do something, and look at the table afterwards."""
+        """Do something, and check the table afterwards."""
         steps: dict[Callable[[], None], int] = {
             self.insert: 8,
             self.delete: 5,
@@ -122,7 +122,7 @@ class RandomTable:
         return self.lake.sql(text)
 
     def _try(self, text: str) -> bool:
-        """What Iceberg may refuse."""
+        """Steps that Iceberg may refuse."""
         from py4j.protocol import Py4JJavaError
         from pyspark.errors import PySparkException
 
@@ -209,8 +209,8 @@ class RandomTable:
                 self.left_out.add(name)
         elif way == "add" and free:
             new, kind = self.source.choice(free), self.source.choice(list(VALUES))
-            place = self.source.choice(("", " FIRST", " AFTER id"))
-            if self._try(f"{alter} ADD COLUMN {quoted(new)} {kind}{place}"):
+            position = self.source.choice(("", " FIRST", " AFTER id"))
+            if self._try(f"{alter} ADD COLUMN {quoted(new)} {kind}{position}"):
                 self.columns[new] = kind
         elif way == "drop" and len(self.columns) > 2:
             if self._try(f"{alter} DROP COLUMN {column}"):
@@ -229,15 +229,15 @@ class RandomTable:
 
     def _transform(self) -> str | None:
         name, kind = self.source.choice([("id", "BIGINT"), *self.columns.items()])
-        known = TRANSFORMS.get(kind)
-        return self.source.choice(known).format(quoted(name)) if known else None
+        transforms = TRANSFORMS.get(kind)
+        return self.source.choice(transforms).format(quoted(name)) if transforms else None
 
     def change_partitions(self) -> None:
         metadata = self.open().metadata
         fields = [
-            one.name
-            for one in metadata.specs[metadata.default_spec_id].fields
-            if one.transform != "void"
+            field.name
+            for field in metadata.specs[metadata.default_spec_id].fields
+            if field.transform != "void"
         ]
         self.partitions += 1
         new = f"p{self.partitions}"
@@ -340,7 +340,7 @@ class RandomTable:
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Now, and at some other time."""
+        """Now, and at some earlier time."""
         if self.source.random() < 0.5:
             self.table = self.open()
         else:
@@ -359,9 +359,9 @@ class RandomTable:
 
     def _compare(self, table: IcebergTable, every: DataFrame, questions: int) -> None:
         rows = every.toArrow()
-        found = table.scan().to_arrow()
-        assert found.column_names == rows.column_names
-        assert as_text(found) == as_text(rows), "all rows"
+        table_rows = table.scan().to_arrow()
+        assert table_rows.column_names == rows.column_names
+        assert as_text(table_rows) == as_text(rows), "all rows"
         assert table.count() == len(rows)
         copy = self.lake.createDataFrame(rows, every.schema)
         for _ in range(questions):

@@ -1,4 +1,4 @@
-"""Iceberg tables that were changed over time, made by Iceberg itself, and questions for them."""
+"""Iceberg tables that were changed over time by Iceberg itself, and questions about them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _V3 = "TBLPROPERTIES ('format-version' = '3', 'write.delete.mode' = 'merge-on-re
 
 @dataclass(frozen=True)
 class Kind:
-    """How a table came to be, what is indexed, and what it is asked."""
+    """How a table was made, what is indexed, and the questions about it."""
 
     make: Callable[[SparkSession, str, Path], None]
     indexes: dict[str, str]
@@ -26,13 +26,13 @@ class Kind:
 
 
 def insert(lake: SparkSession, name: str, columns: str, start: int, end: int) -> None:
-    """Append one file of rows that are made of `id`, from start to end."""
+    """Append a file of rows generated from `id`, from start to end."""
     rows = lake.range(start, end, 1, 1).selectExpr(*columns.split("; "))
     rows.writeTo(name).append()
 
 
 def _evolved(lake: SparkSession, name: str, _: Path) -> None:
-    """Every change of a column; what is called `b` was another column before."""
+    """Every change of a column; what is now `b` was another column before."""
     lake.sql(
         f"CREATE TABLE {name} (id INT NOT NULL, a INT, b STRING, f FLOAT, d DECIMAL(6, 2), `x-y z`"
         f" STRING) USING iceberg {_V3}"
@@ -64,7 +64,7 @@ def _evolved(lake: SparkSession, name: str, _: Path) -> None:
 
 
 def _nested(lake: SparkSession, name: str, _: Path) -> None:
-    """Fields within structs, lists and maps that were added, renamed, dropped and widened."""
+    """Fields inside structs, lists and maps that were added, renamed, dropped and widened."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT, s STRUCT<x: INT, y: STRING, z: FLOAT>,"
         f" l ARRAY<STRUCT<p: INT, q: INT>>, m MAP<STRING, STRUCT<v: INT>>) USING iceberg {_V2}"
@@ -94,7 +94,7 @@ def _nested(lake: SparkSession, name: str, _: Path) -> None:
 
 
 def _parted(lake: SparkSession, name: str, _: Path) -> None:
-    """A table whose partitions were changed again and again."""
+    """A table whose partitions were changed several times."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT, dt DATE, city STRING, ts TIMESTAMP, n DECIMAL(9, 2))"
         f" USING iceberg PARTITIONED BY (city) {_V2}"
@@ -118,7 +118,7 @@ def _parted(lake: SparkSession, name: str, _: Path) -> None:
 
 
 def _imported(lake: SparkSession, name: str, folder: Path) -> None:
-    """Files of a folder of Spark's: without ids, without the columns in their paths, INT96."""
+    """Files from a folder of Spark: without ids, without the columns in their paths, INT96."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT, v STRING, at TIMESTAMP, s STRUCT<x: INT>, dt STRING)"
         f" USING iceberg PARTITIONED BY (dt) {_V2}"
@@ -142,7 +142,7 @@ def _imported(lake: SparkSession, name: str, folder: Path) -> None:
 
 
 def _defaults(lake: SparkSession, name: str, _: Path) -> None:
-    """Columns that files lack, and which have a value there."""
+    """Columns that files lack, and that have a default value there."""
     lake.sql(f"CREATE TABLE {name} (id BIGINT, a STRING) USING iceberg {_V3}")
     insert(lake, name, "id; concat('a', id) a", 0, 30)
     lake.sql(f"ALTER TABLE {name} DROP COLUMN a")

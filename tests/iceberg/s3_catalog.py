@@ -68,9 +68,9 @@ class Server:
         path = environ["PATH_INFO"]
         if path.startswith("/catalog/"):
             body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            status, found = self._answer(path.split("/")[2:], body.decode())
+            status, document = self._answer(path.split("/")[2:], body.decode())
             start(status, [("Content-Type", "application/json")])
-            return [json.dumps(found).encode()]
+            return [json.dumps(document).encode()]
         _, _, credential = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")
         key, _, scope = credential.partition("/")
         token = environ.get("HTTP_X_AMZ_SECURITY_TOKEN")
@@ -87,12 +87,12 @@ class Server:
             case [_, "v1", "namespaces", "db"]:
                 return "200 OK", {"namespace": ["db"], "properties": {}}
             case [name, "v1", "namespaces", "db", "tables", "t"]:
-                found = json.loads(self.catalog.update(body) if body else self.catalog.load())
+                answer = json.loads(self.catalog.update(body) if body else self.catalog.load())
                 if name == "vended":
-                    place = {"s3.endpoint": self.endpoint, "s3.path-style-access": "true"}
-                    found["config"] = place | {"client.region": REGION}
-                    found["storage-credentials"] = [{"prefix": "s3://lake/", "config": _VENDED}]
-                return "200 OK", found
+                    config = {"s3.endpoint": self.endpoint, "s3.path-style-access": "true"}
+                    answer["config"] = config | {"client.region": REGION}
+                    answer["storage-credentials"] = [{"prefix": "s3://lake/", "config": _VENDED}]
+                return "200 OK", answer
             case [*_, "metrics"]:
                 return "200 OK", {}
         error = {"message": "/".join(path), "type": "NoSuchTableException", "code": 404}
@@ -157,8 +157,8 @@ def served() -> Iterator[Server]:
 
 
 def catalogs(endpoint: str, closed: str) -> dict[str, dict[str, str]]:
-    """What each catalog of the session says of S3."""
-    place = {
+    """The S3 settings of each catalog of the session."""
+    config = {
         "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "s3.endpoint": endpoint,
         "s3.path-style-access": "true",
@@ -166,10 +166,10 @@ def catalogs(endpoint: str, closed: str) -> dict[str, dict[str, str]]:
     }
     return {
         "vended": {},
-        "kept": place | _KEPT,
-        "wrong": place | _KEPT | {"s3.access-key-id": "AKIAWRONG"},
-        "keyless": place,
-        "closed": place | _KEPT | {"s3.endpoint": closed},
+        "kept": config | _KEPT,
+        "wrong": config | _KEPT | {"s3.access-key-id": "AKIAWRONG"},
+        "keyless": config,
+        "closed": config | _KEPT | {"s3.endpoint": closed},
     }
 
 
@@ -184,17 +184,17 @@ def closed_port() -> int:
 def started(app: Server, folder: str) -> Iterator[SparkSession]:
     """A Spark with all catalogs."""
     settings = {
-        "spark.jars": ",".join(str(fetch_jar(one)) for one in (RUNTIME, AWS)),
+        "spark.jars": ",".join(str(fetch_jar(jar)) for jar in (RUNTIME, AWS)),
         "spark.driver.extraJavaOptions": " ".join(QUICK_JAVA),
         "spark.ui.enabled": "false",
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": folder,
     }
-    for name, given in catalogs(app.endpoint, f"http://127.0.0.1:{closed_port()}").items():
+    for name, options in catalogs(app.endpoint, f"http://127.0.0.1:{closed_port()}").items():
         catalog = f"spark.sql.catalog.{name}"
         settings[catalog] = "org.apache.iceberg.spark.SparkCatalog"
         rest = {"type": "rest", "uri": f"{app.endpoint}/catalog/{name}", "cache-enabled": "false"}
-        settings |= {f"{catalog}.{key}": value for key, value in (rest | given).items()}
+        settings |= {f"{catalog}.{key}": value for key, value in (rest | options).items()}
     session = alcid.session(master="local[2]", config=settings)
     try:
         app.catalog = Tables(session)
@@ -204,23 +204,23 @@ def started(app: Server, folder: str) -> Iterator[SparkSession]:
 
 
 def use(session: SparkSession, name: str, first: int) -> dict[str, object]:
-    """Do all there is to a table by the settings of a catalog, after an append by Iceberg."""
+    """Do everything with a table by the settings of a catalog, after an append by Iceberg."""
     rows = session.range(first, first + ROWS, 1, 1).selectExpr("id", "concat('n', id % 10) name")
     rows.writeTo(name).append()
     table = alcid.iceberg(name, session)
-    found: dict[str, object] = {"scan": table.scan(f"id = {first + 7}").to_arrow().to_pylist()}
+    results: dict[str, object] = {"scan": table.scan(f"id = {first + 7}").to_arrow().to_pylist()}
     table.build_indexes({"file-index.bloom-filter.columns": "id,name"})
     table = alcid.iceberg(name, session)
-    found["indexes"] = [[one.column, one.fresh, one.absent] for one in table.indexes()]
-    found["count"] = table.count(f"name = 'n3' AND id >= {first}")
-    found["deleted"] = table.delete(f"id >= {first} AND id < {first + 10}").rows
-    found["left"] = [table.count(), session.table(name).count()]
-    found["problems"] = [str(one) for one in table.verify().problems]
-    return found
+    results["indexes"] = [[index.column, index.fresh, index.absent] for index in table.indexes()]
+    results["count"] = table.count(f"name = 'n3' AND id >= {first}")
+    results["deleted"] = table.delete(f"id >= {first} AND id < {first + 10}").rows
+    results["left"] = [table.count(), session.table(name).count()]
+    results["problems"] = [str(problem) for problem in table.verify().problems]
+    return results
 
 
 def fail(session: SparkSession, name: str) -> dict[str, object]:
-    """The error of a table that cannot be read, and how long it took."""
+    """The error for a table that cannot be read, and how long it took."""
     begin = time.monotonic()
     try:
         alcid.iceberg(name, session).build_indexes({"file-index.bloom-filter.columns": "id"})
@@ -233,12 +233,12 @@ def main() -> None:
     """Try all catalogs."""
     os.environ["AWS_EC2_METADATA_DISABLED"] = "true"  # keys of this machine are none of ours
     with tempfile.TemporaryDirectory() as folder, served() as app, started(app, folder) as session:
-        found = {
+        results = {
             "vended": use(session, "vended.db.t", 0),
             "kept": use(session, "kept.db.t", ROWS),
             **{name: fail(session, f"{name}.db.t") for name in ("wrong", "keyless", "closed")},
         }
-    print(json.dumps(found))
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tables of a catalog, kept as they are at one moment: to be read again without Spark."""
+"""Tables of a catalog as they are at one moment, to be read again without Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["SavedTable"]
 
 @dataclass(frozen=True)
 class SavedTable:
-    """A table that answers from memory, and cannot change; its files stay where they are."""
+    """A table that answers from memory and cannot change; its files stay where they are."""
 
     name: str
     text: str
@@ -30,13 +30,13 @@ class SavedTable:
 
     @classmethod
     def save(cls, catalog: SparkCatalogTable) -> SavedTable:
-        """Keep the metadata of a table and the entries of all its snapshots."""
+        """Save the metadata of a table and the entries of all its snapshots."""
         metadata = catalog.load()
-        files = {one: catalog.entries(one) for one in metadata.snapshots}
-        found = json.loads(catalog._java.metadata()[1])
-        for snapshot in found.get("snapshots", ()):
+        files = {snapshot: catalog.entries(snapshot) for snapshot in metadata.snapshots}
+        metadata_json = json.loads(catalog._java.metadata()[1])
+        for snapshot in metadata_json.get("snapshots", ()):
             del snapshot["manifest-list"]  # so that `entries` is asked, which tests change
-        return cls(catalog.name, json.dumps(found), files)
+        return cls(catalog.name, json.dumps(metadata_json), files)
 
     def load(self) -> TableMetadata:
         return TableMetadata.from_json(self.text, name=self.name)
@@ -79,5 +79,5 @@ class SavedTable:
         _fixed(query)
 
 
-def _fixed(*wanted: object) -> NoReturn:
-    raise AssertionError(f"a saved table is only read, not changed: {wanted}")
+def _fixed(*arguments: object) -> NoReturn:
+    raise AssertionError(f"a saved table is only read, not changed: {arguments}")

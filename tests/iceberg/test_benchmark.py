@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 @pytest.mark.soak
 def test_all_of_it_is_measured_and_checked(lake: SparkSession, tmp_path: Path) -> None:
     make_files(tmp_path / "parquet", 6_000, 2)
-    found = Lake(lake, tmp_path)
+    tables = Lake(lake, tmp_path)
     ways = ["iceberg-bloom", "scan"]
     try:
-        report = measure(found, tmp_path / "parquet", PARTS, ways, 1)
-        assert found.totals(PLAIN)[0] == 6_000  # all are back
+        report = measure(tables, tmp_path / "parquet", PARTS, ways, 1)
+        assert tables.totals(PLAIN)[0] == 6_000  # all are live again
         rows = load_rows(tmp_path / "parquet")
         rows.scores[rows.scores.argmin()] = 50.0  # as if the lowest score were no longer the lowest
         with pytest.raises(WrongAnswerError, match=r"^delete-share: \w+ left rows and sum \(5939,"):
-            list(change_all(found, rows, 0))
+            list(change_all(tables, rows, 0))
     finally:
-        found.drop()
+        tables.drop()
     figures = json.loads(report.to_json())
     asked = sorted((each["question"], each["way"]) for each in figures["samples"])
     assert asked == sorted(product(QUESTIONS, ways))
@@ -61,10 +61,10 @@ def test_all_of_it_is_measured_and_checked(lake: SparkSession, tmp_path: Path) -
 
 
 class Wrong(Server):
-    """Finds one row less than there is."""
+    """Returns one row less than there is."""
 
     def __init__(self) -> None:
-        """There is no engine."""
+        """An engine that is not installed."""
 
     def ask(self, _: dict[str, Any]) -> dict[str, Any]:
         return {"rows": 0, "columns": 6, "sum": [0, 0], "seconds": 1.0}

@@ -48,12 +48,12 @@ QUESTIONS = [
 
 
 BOTH = pytest.mark.parametrize("version", [2, 3])
-"""Where the two versions of the format differ."""
+"""Differences between the two versions of the format."""
 
 
 @pytest.fixture
 def version() -> int:
-    """That of the format."""
+    """The version of the format."""
     return 3
 
 
@@ -78,7 +78,7 @@ def insert(lake: SparkSession, name: str, begin: int, end: int) -> None:
 
 
 def assert_rows(lake: SparkSession, table: IcebergTable, name: str) -> None:
-    """Counts and rows are those that Iceberg gives, in one query for all questions."""
+    """Counts and rows equal Iceberg's, in one query for all questions."""
     asked = ", ".join(f"coalesce({where}, false)" for where in QUESTIONS)
     own = [tuple(row) for row in lake.sql(f"SELECT id, name, {asked} FROM {name}").collect()]
     for number, where in enumerate(QUESTIONS, 2):
@@ -208,8 +208,10 @@ def test_statistics_of_iceberg_take_the_file_and_the_next_build_keeps_them(
     table.refresh()
     assert state(table) == dict.fromkeys(INDEXES, (0, 4))
     assert_rows(lake, table, name)
-    told = f"no indexes in the statistics file of snapshot {table.snapshot_id}, which another tool"
-    assert any(note.startswith(told) for note in table.explain("id = 1").notes)
+    problem = (
+        f"no indexes in the statistics file of snapshot {table.snapshot_id}, which another tool"
+    )
+    assert any(note.startswith(problem) for note in table.explain("id = 1").notes)
     (theirs,) = listed(table).values()
     (sketch,) = _contents(theirs)
     report = table.build_indexes(OPTIONS)
@@ -220,7 +222,7 @@ def test_statistics_of_iceberg_take_the_file_and_the_next_build_keeps_them(
     assert _contents(ours) == [sketch]
     assert state(table) == dict.fromkeys(INDEXES, (4, 0))
 
-    insert(lake, name, 400, 500)  # the sketch does not describe that
+    insert(lake, name, 400, 500)  # the sketch does not describe that snapshot
     table.build_indexes(OPTIONS)
     assert table.snapshot_id is not None
     assert listed(table)[table.snapshot_id].blobs == ()
@@ -273,7 +275,7 @@ def test_renamed_and_promoted_columns_keep_their_indexes(
     options = {"file-index.bitmap.columns": "called,name", "file-index.bsi.columns": "n"}
     report = table.build_indexes(options)
     assert (report.indexed, report.fresh) == (1, 4)
-    assert [str(one) for one in report.skipped] == [
+    assert [str(skip) for skip in report.skipped] == [
         "skipped bitmap of 'name' in 4 files: column name: not in the file"
     ]
     assert state(table)["called", "bitmap"] == (5, 0)
@@ -337,9 +339,13 @@ def test_indexes_are_built_again_after_a_full_compaction(lake: SparkSession, nam
         "older_than => TIMESTAMP'2100-01-01 00:00:00', retain_last => 1)"
     )
     table = alcid.iceberg(name, lake)
-    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [("id", 0, 1)]
+    assert [(index.column, index.fresh, index.absent) for index in table.indexes()] == [
+        ("id", 0, 1)
+    ]
     assert table.build_indexes(progress=False).indexed == 1
     table.append(lake.sql("SELECT 99L AS id, 'y' AS s"))
-    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [("id", 2, 0)]
+    assert [(index.column, index.fresh, index.absent) for index in table.indexes()] == [
+        ("id", 2, 0)
+    ]
     assert table.scan("id = 99").to_arrow().to_pylist() == [{"id": 99, "s": "y"}]
     assert not table.verify().problems

@@ -1,4 +1,4 @@
-"""How often Python calls Java: each call takes a tenth of a millisecond, so none for each file."""
+"""How often Python calls Java: a call takes 0.1 ms, so there may be none for each file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def made(lake: SparkSession) -> Iterator[dict[str, int]]:
 
 @pytest.fixture
 def tables(lake: SparkSession, made: dict[str, int]) -> Iterator[tuple[str, str]]:
-    """The same tables; what a test does to them is undone."""
+    """The same tables; changes by a test are undone."""
     yield FEW, MANY
     for name, snapshot in made.items():
         lake.sql(f"CALL lake.system.rollback_to_snapshot('{name}', {snapshot})")
@@ -71,9 +71,9 @@ def calls(lake: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], i
         return answer
 
     def count() -> int:
-        found = len(made)
+        names = len(made)
         made.clear()
-        return found
+        return names
 
     monkeypatch.setattr(client, "send_command", counted)
     return count
@@ -83,7 +83,7 @@ def test_the_catalog_is_asked_as_often_for_any_number_of_files(
     lake: SparkSession, tables: tuple[str, str], calls: Callable[[], int]
 ) -> None:
     def steps(name: str) -> dict[str, int]:
-        table, places = SparkCatalogTable(lake, name), range(FILES[name])
+        table, files = SparkCatalogTable(lake, name), range(FILES[name])
         metadata = table.load()
         current = metadata.current_snapshot_id
         assert current is not None
@@ -100,11 +100,11 @@ def test_the_catalog_is_asked_as_often_for_any_number_of_files(
         count("set", lambda: table.set_statistics(metadata, statistics))
         metadata = table.load()
         count("remove", lambda: table.remove_statistics(metadata, current))
-        change = commit_of(table, {place: [1] for place in places})
+        change = commit_of(table, {file: [1] for file in files})
         count("delete", lambda: table.commit_vectors(change))
         gone = data_entries(table, content=1)
         assert len(gone) == FILES[name]
-        change = commit_of(table, {place: [1, 2] for place in places}, gone)
+        change = commit_of(table, {file: [1, 2] for file in files}, gone)
         count("replace", lambda: table.commit_vectors(change))
         return counts
 

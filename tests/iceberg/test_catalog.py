@@ -55,7 +55,7 @@ def test_metadata_are_those_of_the_newest_file(fixed: SparkCatalogTable) -> None
     folder = Path(metadata.location) / "metadata"
     newest = json.loads((folder / "v4.metadata.json").read_text("utf-8"))
     assert metadata.current_snapshot_id == newest["current-snapshot-id"]
-    assert list(metadata.snapshots) == [one["snapshot-id"] for one in newest["snapshots"]]
+    assert list(metadata.snapshots) == [snapshot["snapshot-id"] for snapshot in newest["snapshots"]]
     assert metadata.schema.names == ("id", "day")
     assert fixed.load() == metadata
 
@@ -75,8 +75,8 @@ def test_entries_are_the_live_files_of_each_snapshot(
     counts, sequence_numbers = [], None
     for snapshot in fixed.load().snapshots:
         entries = fixed.entries(snapshot)
-        found = lake.sql(f"SELECT file_path FROM {fixed.name}.files VERSION AS OF {snapshot}")
-        assert sorted(entries["file_path"].to_pylist()) == sorted(r[0] for r in found.collect())
+        files = lake.sql(f"SELECT file_path FROM {fixed.name}.files VERSION AS OF {snapshot}")
+        assert sorted(entries["file_path"].to_pylist()) == sorted(r[0] for r in files.collect())
         counts.append(pc.sum(entries["record_count"]).as_py())
         sequence_numbers = entries["sequence_number"].to_pylist()
     assert counts == [3, 5, 2]
@@ -131,10 +131,10 @@ def statistics_of(snapshot: int, path: str) -> StatisticsFile:
 
 def test_statistics_are_set_replaced_and_removed(table: SparkCatalogTable) -> None:
     first, second, _ = table.load().snapshots
-    one, other = statistics_of(first, "/a.stats"), statistics_of(second, "/b.stats")
-    table.set_statistics(table.load(), one)
+    first_file, other = statistics_of(first, "/a.stats"), statistics_of(second, "/b.stats")
+    table.set_statistics(table.load(), first_file)
     table.set_statistics(table.load(), other)
-    assert table.load().statistics == {first: one, second: other}
+    assert table.load().statistics == {first: first_file, second: other}
     table.set_statistics(table.load(), statistics_of(first, "/c.stats"))
     assert table.load().statistics[first].path == "/c.stats"
     table.remove_statistics(table.load(), first)
@@ -183,7 +183,7 @@ def test_what_was_loaded_is_forgotten_with_it(fixed: SparkCatalogTable) -> None:
 
 
 def test_statistics_of_a_snapshot_that_is_not_there(table: SparkCatalogTable) -> None:
-    # Iceberg takes them, as it does those of expired snapshots.
+    # Iceberg accepts them, and those of expired snapshots.
     table.set_statistics(table.load(), statistics_of(17, "/a.stats"))
     assert list(table.load().statistics) == [17]
 
@@ -249,9 +249,9 @@ def throw(spark: SparkSession, kind: str, said: str) -> None:
     thrower = java.lang.invoke.MethodHandles.throwException(
         java.lang.Class.forName("java.lang.Object"), made.getClass()
     )
-    given = java.util.ArrayList()
-    given.add(made)
-    thrower.invokeWithArguments(given)
+    arguments = java.util.ArrayList()
+    arguments.add(made)
+    thrower.invokeWithArguments(arguments)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_exceptions_of_iceberg_are_errors_of_one_line(
 def test_a_saved_table_answers_without_spark(fixed: SparkCatalogTable) -> None:
     saved: CatalogTable = SavedTable.save(fixed)
     loaded = fixed.load()
-    own = {key: replace(one, manifest_list=None) for key, one in loaded.snapshots.items()}
+    own = {key: replace(snapshot, manifest_list=None) for key, snapshot in loaded.snapshots.items()}
     assert saved.load() == replace(loaded, snapshots=own)
     for snapshot in fixed.load().snapshots:
         assert saved.entries(snapshot) == fixed.entries(snapshot)

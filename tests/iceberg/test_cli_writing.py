@@ -37,7 +37,7 @@ def folder_of(table: library.IcebergTable) -> Path:
 
 
 def dry_then_real(alcid: Alcid, table: library.IcebergTable, *command: object) -> dict[str, Any]:
-    """What a dry run predicted, which changed nothing, and was then done."""
+    """What a dry run predicted, without changing anything, and what was then done."""
     before = state(folder_of(table))
     dry = alcid(*command, "--dry-run", "--json")
     assert state(folder_of(table)) == before

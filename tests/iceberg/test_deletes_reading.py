@@ -1,4 +1,4 @@
-"""Deleted rows of all kinds, against the rows that Iceberg itself reads."""
+"""Deleted rows of all kinds, compared with the rows that Iceberg itself reads."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opened(lake: SparkSession, name: str) -> IcebergTable:
 
 
 def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
-    """See that the same rows are deleted for us and for Iceberg, all at once and one by one."""
+    """Check that the same rows are deleted for us and for Iceberg, all at once and one by one."""
     expected = deleted_by_iceberg(lake, name)
     table = opened(lake, name)
     files = table.snapshot
@@ -46,8 +46,8 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
     assert sorted(expected) == sorted(paths)
     files.load_deletions(np.arange(len(paths)))
     none = DeletionVector()
-    found = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
-    assert found == expected
+    vectors = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
+    assert vectors == expected
     one_by_one = TableDeletes(files.entries, table.metadata, table.file_io, files._read_fields)
     assert {paths[file]: one_by_one[file] for file in reversed(list(one_by_one))} == {
         paths[file]: expected[paths[file]] for file in files.deletions
@@ -59,7 +59,7 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
 def kinds(lake: SparkSession, name: str) -> list[tuple[str, int]]:
     """The delete files: format, and how many rows they delete."""
     entries = data_entries(SparkCatalogTable(lake, name), 1)
-    return sorted((one["file_format"], one["record_count"]) for one in entries)
+    return sorted((entry["file_format"], entry["record_count"]) for entry in entries)
 
 
 def test_positions_of_format_2_by_file_and_by_partition(lake: SparkSession, name: str) -> None:
@@ -91,7 +91,7 @@ def test_vectors_of_format_3(lake: SparkSession, name: str) -> None:
     assert sorted(map(len, past.snapshot.deletions.values())) == [1, 1, 2]
 
 
-def test_positions_of_format_2_beside_vectors_of_format_3(lake: SparkSession, name: str) -> None:
+def test_positions_of_format_2_with_vectors_of_format_3(lake: SparkSession, name: str) -> None:
     create(lake, name, 2, more=", 'write.delete.granularity'='partition'")
     insert(lake, name, 0, 30, COLUMNS)
     insert(lake, name, 30, 60, COLUMNS)
@@ -141,7 +141,7 @@ def test_equality_deletes_of_partitions(lake: SparkSession, name: str) -> None:
     delete_equal(lake, name, {"name": (3, pa.array(["n1", "n4"]))}, partition="p=1")
     lake.sql(f"ALTER TABLE {name} DROP PARTITION FIELD p")
     insert(lake, name, 30, 60, COLUMNS)
-    delete_equal(lake, name, {"id": (1, pa.array([2, 3, 31]))})  # of no partition: everywhere
+    delete_equal(lake, name, {"id": (1, pa.array([2, 3, 31]))})  # without a partition: everywhere
     rows = check(lake, name)
     assert sum(map(len, rows.values())) == 5
 
@@ -161,7 +161,7 @@ def test_equality_deletes_by_columns_that_changed(lake: SparkSession, name: str)
     assert sorted(map(len, rows.values())) == [1, 2]
 
 
-def test_equality_deletes_beside_vectors(lake: SparkSession, name: str) -> None:
+def test_equality_deletes_with_vectors(lake: SparkSession, name: str) -> None:
     create(lake, name, 3)
     insert(lake, name, 0, 20, COLUMNS)
     delete_equal(lake, name, {"id": (1, pa.array([3, 5]))})

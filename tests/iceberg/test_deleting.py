@@ -1,4 +1,4 @@
-"""`t.delete`: rows that go for us and for Iceberg, its commits, and what others do meanwhile."""
+"""`t.delete`: rows deleted for us and for Iceberg, its commits, and concurrent commits."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 
 def ids(lake: SparkSession, name: str) -> list[int]:
-    """The rows that Iceberg reads, which must be those that we read."""
-    found = [row.id for row in lake.sql(f"SELECT id FROM {name} ORDER BY id").collect()]
+    """The rows that Iceberg reads, which must equal those that we read."""
+    theirs = [row.id for row in lake.sql(f"SELECT id FROM {name} ORDER BY id").collect()]
     ours = alcid.iceberg(name, lake).scan(columns=["id"], order_by="id").to_arrow()
-    assert ours["id"].to_pylist() == found
-    return found
+    assert ours["id"].to_pylist() == theirs
+    return theirs
 
 
 def summary(lake: SparkSession, name: str) -> dict[str, str]:
-    """What the newest snapshot says of itself."""
+    """The summary of the newest snapshot."""
     rows = lake.sql(
         f"SELECT operation, summary FROM {name}.snapshots ORDER BY committed_at"
     ).collect()
@@ -42,14 +42,14 @@ def summary(lake: SparkSession, name: str) -> dict[str, str]:
 
 
 def puffin_files(lake: SparkSession, name: str) -> set[str]:
-    """All that lie in the folder of the table."""
+    """All files in the folder of the table."""
     location = local_path(SparkCatalogTable(lake, name).load().location)
     return {str(path) for path in Path(location).rglob("*.puffin")}
 
 
 def live_puffin_files(lake: SparkSession, name: str) -> set[str]:
     entries = data_entries(SparkCatalogTable(lake, name), 1)
-    return {local_path(one["file_path"]) for one in entries if one["file_format"] == "PUFFIN"}
+    return {local_path(entry["file_path"]) for entry in entries if entry["file_format"] == "PUFFIN"}
 
 
 def ordered(entries: Entries) -> list[pa.Table]:
@@ -91,7 +91,7 @@ def test_ours_then_icebergs_then_ours(lake: SparkSession, name: str) -> None:
     expected = {"added-dvs": "2", "removed-dvs": "2", "added-position-deletes": "6"}
     assert summary(lake, name).items() >= expected.items()
     gone = {1, 4, 61, 2, 7, 62, 10, 8}
-    assert ids(lake, name) == [one for one in range(120) if one not in gone]
+    assert ids(lake, name) == [number for number in range(120) if number not in gone]
     rows = check(lake, name)
     assert kinds(lake, name) == [
         ("PUFFIN", len(some)) for some in sorted(rows.values(), key=len) if some
@@ -184,11 +184,11 @@ def test_what_format_2_deleted_goes_into_the_vector(lake: SparkSession, name: st
     scoped = len(kinds(lake, name))
     lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='3')")
     assert table.delete("id IN (0, 3, 4)").rows == 2
-    found = summary(lake, name)
-    assert found["added-dvs"] == "2"
-    assert found["removed-position-delete-files"] == "1"  # that of one file, not that of p = 0
+    added = summary(lake, name)
+    assert added["added-dvs"] == "2"
+    assert added["removed-position-delete-files"] == "1"  # that of one file, not that of p = 0
     assert len(kinds(lake, name)) == scoped - 1 + 2
-    assert ids(lake, name) == [one for one in range(60) if one not in (0, 30, 1, 31, 3, 4)]
+    assert ids(lake, name) == [number for number in range(60) if number not in (0, 30, 1, 31, 3, 4)]
     check(lake, name)
 
 
@@ -201,9 +201,9 @@ def test_the_entries_after_a_commit_are_known_without_asking(lake: SparkSession,
     before = table.snapshot.entries
     table.delete("id IN (1, 2, 3, 4, 5)")
     made = table.metadata.snapshots[table.snapshot_id or 0]
-    known = with_vectors(before, catalog.changes[0], made.sequence_number)
-    assert len(known.deletes) == 3
-    assert ordered(known) == ordered(Entries.of(catalog.entries(made.id)))
+    entries = with_vectors(before, catalog.changes[0], made.sequence_number)
+    assert len(entries.deletes) == 3
+    assert ordered(entries) == ordered(Entries.of(catalog.entries(made.id)))
 
 
 def test_rows_that_equality_deletes_took_are_not_deleted_again(
@@ -277,12 +277,12 @@ def test_concurrent_rewriting_is_planned_again(lake: SparkSession, name: str) ->
     catalog = Racing(lake, name, lambda: lake.sql(call))
     report = IcebergTable(catalog).delete("id IN (5, 7, 25)")
     assert (report.rows, report.files, catalog.commits) == (2, 1, 2)
-    assert ids(lake, name) == [one for one in range(40) if one not in (5, 7, 25)]
+    assert ids(lake, name) == [number for number in range(40) if number not in (5, 7, 25)]
     assert puffin_files(lake, name) >= live_puffin_files(lake, name)
     check(lake, name)
     lake.sql(call)
     assert kinds(lake, name) == []
-    assert ids(lake, name) == [one for one in range(40) if one not in (5, 7, 25)]
+    assert ids(lake, name) == [number for number in range(40) if number not in (5, 7, 25)]
 
 
 def test_others_that_are_always_faster_end_in_an_error(

@@ -1,4 +1,4 @@
-"""Random steps on Iceberg tables, by us and by Iceberg: the rows are always those of a model.
+"""Random steps on Iceberg tables, by us and by Iceberg: the rows always equal a model.
 
 The same machines run in every run of the profile `ci`, and new ones in others; see
 `tests/tables/paimon/test_state_machine.py`.

@@ -14,7 +14,7 @@ from tests.spark.cluster import driver
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SECONDS = 1.0  # a driver that has just started takes longer for the first job
+SECONDS = 1.0  # a driver that has just started takes longer for its first job
 
 
 def test_what_a_driver_was_killed_in_is_finished_by_another(
@@ -31,5 +31,5 @@ def test_what_a_driver_was_killed_in_is_finished_by_another(
     with driver(tmp_path / "driver", local_settings(warehouse)) as victim:
         ended = cut_off(victim, asked, after=SECONDS)
     assert len(ended) < len(asked)
-    for one in asked:
-        here.check(is_done=one["place"] in ended, **one)
+    for answer in asked:
+        here.check(is_done=answer["place"] in ended, **answer)

@@ -1,4 +1,4 @@
-"""Manifests that are read here, beside what Iceberg's own metadata table says of them."""
+"""Manifests that are read here, compared with Iceberg's own metadata table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(table: IcebergTable, where: str) -> list[dict[str, Any]]:
-    """The rows that match, by their id."""
+    """The matching rows, by id."""
     rows: list[dict[str, Any]] = table.scan(where, order_by="id").to_arrow().to_pylist()
     return rows
 
@@ -36,14 +36,14 @@ def in_order(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def assert_same(session: SparkSession, name: str) -> Entries:
-    """Compare the entries of every snapshot with those of Spark; give those of the current one."""
+    """Compare the entries of every snapshot with Spark's; returns those of the current one."""
     catalog = SparkCatalogTable(session, name)
     metadata = catalog.load()
     for number, snapshot in metadata.snapshots.items():
-        found = snapshot_entries(catalog, FileIO(), metadata, snapshot)
+        entries = snapshot_entries(catalog, FileIO(), metadata, snapshot)
         expected = Entries.of(catalog.entries(number))
-        assert in_order(found.data) == in_order(expected.data)
-        assert in_order(found.deletes) == in_order(expected.deletes)
+        assert in_order(entries.data) == in_order(expected.data)
+        assert in_order(entries.deletes) == in_order(expected.deletes)
     current = metadata.find()
     assert current is not None
     return snapshot_entries(catalog, FileIO(), metadata, current)
@@ -68,12 +68,12 @@ def test_what_manifests_say_is_what_entries_say(
     lake.sql(f"INSERT INTO {name} VALUES (8, NULL, NULL, 1234567890.5, 'abc', 1)")
     lake.sql(f"DELETE FROM {name} WHERE i = 2")
     lake.sql(f"CALL lake.system.rewrite_manifests('{name}')")
-    found = assert_same(lake, name)
-    assert sum(found.data["record_count"].to_pylist()) - len(found.deletes) == 5
+    entries = assert_same(lake, name)
+    assert sum(entries.data["record_count"].to_pylist()) - len(entries.deletes) == 5
 
 
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:
-    """Iceberg's metadata tables refuse them, and its scan reads them."""
+    """Iceberg's metadata tables refuse them, but its scan reads them."""
     lake.sql(
         f"CREATE TABLE {name} (id INT, s STRING) USING iceberg PARTITIONED BY (truncate(1, s))"
     )
@@ -87,12 +87,12 @@ def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None
     table = alcid.iceberg(name, lake)
     assert table.scan("s = 'abd'").to_arrow().to_pylist() == [{"id": 3, "s": "abd"}]
     assert rows_of(table, "s >= 'x'") == [{"id": 2, "s": "xyz"}, {"id": 4, "s": "x"}]
-    assert [one.after.files for one in table.scan("s = 'abd'").explain().stages][-1] == 1
+    assert [stage.after.files for stage in table.scan("s = 'abd'").explain().stages][-1] == 1
     assert not table.verify().problems
 
 
 def newest_metadata(lake: SparkSession, name: str) -> tuple[Path, dict[str, Any]]:
-    """The folder of the metadata of a table of the Hadoop catalog, and what the newest say."""
+    """The metadata folder of a table of the Hadoop catalog, and the newest metadata."""
     location = SparkCatalogTable(lake, name).load().location.removeprefix("file:")
     folder = Path(location) / "metadata"
     number = int((folder / "version-hint.text").read_text())
@@ -109,13 +109,13 @@ def commit(folder: Path, metadata: dict[str, Any]) -> None:
 
 
 def test_snapshots_without_a_manifest_list(lake: SparkSession, name: str) -> None:
-    """They are of the first writers; what Spark reads afterwards is as before."""
+    """The old writers wrote them; what Spark reads afterwards is as before."""
     lake.sql(f"CREATE TABLE {name} (id INT) USING iceberg TBLPROPERTIES ('format-version'='1')")
     lake.sql(f"INSERT INTO {name} VALUES (1), (2)")
     folder, metadata = newest_metadata(lake, name)
     [snapshot] = metadata["snapshots"]
     del snapshot["manifest-list"]
-    snapshot["manifests"] = [f"file:{one}" for one in folder.glob("*-m0.avro")]
+    snapshot["manifests"] = [f"file:{path}" for path in folder.glob("*-m0.avro")]
     commit(folder, metadata)
     lake.sql(f"REFRESH TABLE {name}")
     table = alcid.iceberg(name, lake)
@@ -137,8 +137,8 @@ def test_files_without_ids_or_a_name_mapping(lake: SparkSession, name: str, tmp_
     }
     columns = "id INT, s STRING, st STRUCT<a: INT>, l ARRAY<STRUCT<a: INT>>, n ARRAY<INT>"
     lake.sql(f"CREATE TABLE {name} ({columns}) USING iceberg")
-    one = {"x": 1, "y": "a", "z": {"a": 5}, "l": [{"a": 6}], "n": [7, None]}
-    rows = [one, {"x": 2}]
+    row = {"x": 1, "y": "a", "z": {"a": 5}, "l": [{"a": 6}], "n": [7, None]}
+    rows = [row, {"x": 2}]
     pq.write_table(pa.Table.from_pylist(rows, pa.schema(kinds)), tmp_path / "a.parquet")
     lake.sql(f"CALL lake.system.add_files('{name}', '`parquet`.`{tmp_path}`')")
     lake.sql(f"ALTER TABLE {name} UNSET TBLPROPERTIES ('schema.name-mapping.default')")

@@ -31,7 +31,7 @@ def rename_partition_field(lake: SparkSession, name: str, old: str, new: str) ->
 def test_rows_are_deleted_of_files_from_before_a_partition_field_was_renamed(
     lake: SparkSession, name: str
 ) -> None:
-    """A vector with another partition than its data file, and nobody reads the table any more."""
+    """With a vector of another partition than its data file, nobody reads the table any more."""
     lake.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg PARTITIONED BY (bucket(2, id)) {V3}")
     lake.sql(f"INSERT INTO {name} SELECT id FROM range(0, 20, 1, 1)")
     rename_partition_field(lake, name, "id_bucket", "part")
@@ -49,7 +49,7 @@ def test_rows_are_deleted_of_files_from_before_a_partition_field_was_renamed(
 def test_columns_in_paths_stay_when_their_partition_field_is_renamed(
     lake: SparkSession, name: str, tmp_path: Path
 ) -> None:
-    """The table is open since before, and there is no new snapshot."""
+    """The table was opened earlier, and there is no new snapshot."""
     lake.sql(f"CREATE TABLE {name} (id BIGINT, dt STRING) USING iceberg PARTITIONED BY (dt)")
     rows = lake.range(0, 6, 1, 1).selectExpr("id", "concat('d', id % 2) AS dt")
     rows.write.partitionBy("dt").parquet(str(tmp_path / "plain"))
@@ -70,7 +70,7 @@ def test_columns_in_paths_stay_when_their_partition_field_is_renamed(
 def test_a_branch_that_iceberg_reads_has_the_columns_of_the_table(
     lake: SparkSession, name: str
 ) -> None:
-    """Its files are Avro, and its snapshot is of before a column was added; a tag has none."""
+    """Its files are Avro, and its snapshot is older than an added column; a tag has none."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT) USING iceberg"
         " TBLPROPERTIES ('write.format.default' = 'avro')"
@@ -86,10 +86,10 @@ def test_a_branch_that_iceberg_reads_has_the_columns_of_the_table(
         ("main", ["id", "more"], 3),
     ):
         table = alcid.iceberg(name, lake, ref=ref)
-        found = table.scan().to_arrow()
-        assert found.column_names == columns
-        assert as_text(found) == own(lake, name, ref)
-        assert (len(found), table.count(), table.count("id > 1")) == (rows, rows, rows - 1)
+        table_rows = table.scan().to_arrow()
+        assert table_rows.column_names == columns
+        assert as_text(table_rows) == own(lake, name, ref)
+        assert (len(table_rows), table.count(), table.count("id > 1")) == (rows, rows, rows - 1)
 
 
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:
@@ -111,7 +111,7 @@ def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None
 def test_a_delete_is_planned_again_after_a_rollback(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The snapshot whose rows were looked at is none of the table's history any more."""
+    """The snapshot that was read is no longer in the table's history."""
     lake.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg {V3}")
     lake.sql(f"INSERT INTO {name} SELECT id FROM range(0, 10, 1, 1)")
     table = alcid.iceberg(name, lake)

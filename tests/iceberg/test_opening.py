@@ -1,4 +1,4 @@
-"""`alcid.iceberg`: tables by name, snapshots of the past, and what to do where it cannot be."""
+"""`alcid.iceberg`: tables by name, old snapshots, and the advice where that is impossible."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ TABLE = "lake.opening.t"
 
 @pytest.fixture(scope="module")
 def snapshots(lake: SparkSession) -> Iterator[list[int]]:
-    """Of a table of three appends, with a tag of the first, and a branch with one more."""
+    """A table of three appends, with a tag on the first, and a branch with one more."""
     lake.sql(f"CREATE TABLE {TABLE} (id BIGINT) USING iceberg")
     for number in (1, 2, 3):
         lake.sql(f"INSERT INTO {TABLE} VALUES ({number})")
-    found = list(alcid.iceberg(TABLE, lake).metadata.snapshots)
-    lake.sql(f"ALTER TABLE {TABLE} CREATE TAG first AS OF VERSION {found[0]}")
+    snapshot_ids = list(alcid.iceberg(TABLE, lake).metadata.snapshots)
+    lake.sql(f"ALTER TABLE {TABLE} CREATE TAG first AS OF VERSION {snapshot_ids[0]}")
     lake.sql(f"ALTER TABLE {TABLE} CREATE BRANCH side")
     lake.sql(f"INSERT INTO {TABLE}.branch_side VALUES (4)")
-    yield found
+    yield snapshot_ids
     lake.sql(f"DROP TABLE {TABLE}")
 
 
@@ -51,7 +51,7 @@ def test_the_current_snapshot(lake: SparkSession, snapshots: list[int]) -> None:
 def test_in_a_thread_in_which_the_session_was_not_used(
     lake: SparkSession, snapshots: list[int]
 ) -> None:
-    """No session is active there, and by none the settings of its catalogs are known."""
+    """No session is active there, so the settings of its catalogs are unknown."""
     session = lake.newSession()
     kept = "spark.sql.catalog.lake"
     for key in ("", ".type", ".warehouse"):
@@ -120,7 +120,7 @@ def test_a_table_that_is_not_there(lake: SparkSession, name: str) -> None:
         alcid.iceberg(name, lake)
 
 
-def test_a_table_that_is_none_of_iceberg(lake: SparkSession) -> None:
+def test_a_table_that_is_not_of_iceberg(lake: SparkSession) -> None:
     lake.sql("CREATE TABLE plain_parquet (a INT) USING parquet")
     try:
         with pytest.raises(UnsupportedError) as raised:
@@ -188,7 +188,7 @@ def test_a_session_without_iceberg(spark: SparkSession, monkeypatch: pytest.Monk
 def test_the_folder_of_a_table_is_not_taken_for_one_of_parquet_files(
     lake: SparkSession, name: str
 ) -> None:
-    """Rows that the table has deleted, or rewritten, would be read too."""
+    """Rows that the table has deleted or rewritten would be read too."""
     lake.sql(f"CREATE TABLE {name} USING iceberg AS SELECT id FROM range(3)")
     location = alcid.iceberg(name, lake).location
     with pytest.raises(

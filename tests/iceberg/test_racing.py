@@ -24,19 +24,19 @@ _TAG = "spark.sql.iceberg.snapshot-property.round"
 
 
 def _keys(name: str) -> tuple[int, int]:
-    """Which keys a round deletes or updates."""
+    """The keys that a round deletes or updates."""
     start = random.Random(name).randrange(KEYS)
     return start, start + 12
 
 
 def _new_key(name: str) -> int:
-    """A key that only this round inserts, and none deletes."""
+    """A key that only this round inserts, and nobody deletes."""
     worker, number = name.split("-")
     return NEW * (int(worker) + 1) + int(number)
 
 
 def _delete(lake: SparkSession, name: str, worker: int) -> dict[int, str]:
-    """The snapshots that rounds have made."""
+    """The snapshots of the rounds."""
     table = alcid.iceberg(name, lake)
     made = {}
     for number in range(ROUNDS):
@@ -60,7 +60,7 @@ def _upsert(lake: SparkSession, name: str, worker: int) -> dict[int, str]:
             try:
                 session.sql(_merge(name, of_round))
                 break
-            except spark_exceptions():  # another was faster
+            except spark_exceptions():  # another writer was faster
                 continue
     return {}
 
@@ -89,9 +89,11 @@ def test_deletes_and_upserts_at_once(lake: SparkSession, name: str) -> None:
     jobs = [_delete, _delete, _upsert, _upsert]
     with ThreadPoolExecutor(len(jobs)) as pool:
         running = [pool.submit(job, lake, name, worker) for worker, job in enumerate(jobs)]
-        deletes = {number: one for job in running for number, one in job.result().items()}
+        deletes = {
+            number: round_number for job in running for number, round_number in job.result().items()
+        }
 
-    lake.sql(f"REFRESH TABLE {name}")  # what other sessions have committed is not in its cache
+    lake.sql(f"REFRESH TABLE {name}")  # commits of other sessions are not in its cache
     expected = dict.fromkeys(range(KEYS), "first")
     upserts = 0
     snapshots = lake.sql(

@@ -1,4 +1,4 @@
-"""Random tables of all types, partitions and changes of them: our rows are those of Iceberg.
+"""Random tables of all types and partitions, and changes of them: our rows equal Iceberg's.
 
 The same tables in every run of the profile `ci`, and new ones in others; `ALCID_SEED` names them,
 and `ALCID_MACHINES` asks for more.

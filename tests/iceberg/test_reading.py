@@ -1,4 +1,4 @@
-"""Rows of Iceberg tables, against Iceberg's own scan in the same session."""
+"""Rows of Iceberg tables, compared with Iceberg's own scan in the same session."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def own(lake: SparkSession, name: str, questions: Iterable[str | None]) -> dict[
 
 
 def files_left(table: IcebergTable, where: str, stage: str) -> int:
-    return next(one.after.files for one in table.explain(where).stages if one.name == stage)
+    return next(
+        each_stage.after.files
+        for each_stage in table.explain(where).stages
+        if each_stage.name == stage
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -52,10 +56,10 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
 
     def same(strategy: str) -> None:
         for where, rows in expected.items():
-            # What only Spark evaluates, Spark has to read.
+            # What only Spark evaluates must be read by Spark.
             is_known = where is None or not any(text in where for text in ("s.x", "m['k'].v"))
-            found = table.scan(where).to_arrow() if is_known else table.read(where).toArrow()
-            assert as_text(found) == rows, (strategy, where)
+            rows_read = table.scan(where).to_arrow() if is_known else table.read(where).toArrow()
+            assert as_text(rows_read) == rows, (strategy, where)
             assert table.count(where) == len(rows), (strategy, where)
 
     same("without indexes")
@@ -74,33 +78,33 @@ def test_rows_are_those_of_iceberg_with_and_without_indexes(
 
 
 def test_iceberg_reads_where_most_is_read_and_indexes_leave_most_files(
-    lake: SparkSession, known: IcebergTable, name: str, monkeypatch: pytest.MonkeyPatch
+    lake: SparkSession, indexed: IcebergTable, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ScanPlan, "is_small", False)
     lake.sql(f"DELETE FROM {name} WHERE id = 5")
     lake.sql(f"ALTER TABLE {name} RENAME COLUMN k TO q")
     lake.sql(f"INSERT INTO {name} VALUES (1000, 'v0', null)")
-    known.build_indexes({"file-index.bloom-filter.columns": "v"}, progress=False)
+    indexed.build_indexes({"file-index.bloom-filter.columns": "v"}, progress=False)
 
     def said(where: str | None) -> str:
-        return known.explain(where).notes[-1]
+        return indexed.explain(where).notes[-1]
 
     assert said(None).startswith("rows are read by Iceberg's own scan: most of 0.0 MB is read")
     assert said("id < 350").startswith("rows are read by Iceberg's own scan")
     assert said("id < 100").startswith("rows are read by Arrow in tasks of Spark: files of 0.0 MB")
     assert said("v = 'v1000'").startswith("rows are read by Arrow in tasks of Spark: files of")
     for where, count in (None, 400), ("id < 100", 99), ("q = 3", 100), ("q IS NULL", 1):
-        assert known.read(where).count() == count
-    assert known.read("id > 398", columns=["q", "id"], order_by="id").collect() == [
+        assert indexed.read(where).count() == count
+    assert indexed.read("id > 398", columns=["q", "id"], order_by="id").collect() == [
         (3, 399),
         (None, 1000),
     ]
     lake.sql(f"ALTER TABLE {name} ADD COLUMN more INT")
-    known.refresh()
+    indexed.refresh()
     assert said(None) == (
         "rows are read by Arrow in tasks of Spark: the schema is another than that of the snapshot"
     )
-    assert known.read("more IS NULL").count() == 400
+    assert indexed.read("more IS NULL").count() == 400
 
 
 def test_iceberg_is_not_asked_for_numbers_that_may_be_nan(
@@ -123,21 +127,24 @@ def test_iceberg_is_not_asked_for_numbers_that_may_be_nan(
 def test_iceberg_is_not_asked_what_it_means_otherwise(
     lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own scan takes a null of a partition column for one that is in no list."""
+    """Its own scan treats a null of a partition column as not being in any list."""
     monkeypatch.setattr(ScanPlan, "is_small", False)
     lake.sql(f"CREATE TABLE {name} (id BIGINT, dt INT) USING iceberg PARTITIONED BY (dt)")
     lake.sql(f"INSERT INTO {name} VALUES (1, 1), (2, 3), (3, 7), (4, null), (5, 9)")
     where = "NOT (dt IN (1, 7) AND dt IN (3, 9))"
     table = alcid.iceberg(name, lake)
-    found = {"read": table.read(where), "sql": alcid.sql(f"SELECT * FROM t WHERE {where}", t=table)}
+    rows_by_strategy = {
+        "read": table.read(where),
+        "sql": alcid.sql(f"SELECT * FROM t WHERE {where}", t=table),
+    }
     (note,) = table.explain(where).notes
     assert note.startswith("rows are read by Iceberg's own scan")
-    for strategy, rows in found.items():
+    for strategy, rows in rows_by_strategy.items():
         assert sorted(row.id for row in rows.collect()) == [1, 2, 3, 5], strategy
 
 
 @pytest.fixture
-def known(lake: SparkSession, name: str) -> IcebergTable:
+def indexed(lake: SparkSession, name: str) -> IcebergTable:
     """Four files of 100 rows each, one after the other by `id`, the same `v` in each."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT, v STRING, k BIGINT) USING iceberg"
@@ -148,21 +155,21 @@ def known(lake: SparkSession, name: str) -> IcebergTable:
     return alcid.iceberg(name, lake)
 
 
-def test_a_plan_leaves_exactly_the_files_that_can_match(known: IcebergTable) -> None:
-    assert files_left(known, "id = 250", "statistics") == 1
-    assert files_left(known, "id BETWEEN 199 AND 200", "statistics") == 2
-    assert files_left(known, "id > 399", "statistics") == 0
-    assert files_left(known, "v = 'v7'", "file index") == 4
+def test_a_plan_leaves_exactly_the_files_that_can_match(indexed: IcebergTable) -> None:
+    assert files_left(indexed, "id = 250", "statistics") == 1
+    assert files_left(indexed, "id BETWEEN 199 AND 200", "statistics") == 2
+    assert files_left(indexed, "id > 399", "statistics") == 0
+    assert files_left(indexed, "v = 'v7'", "file index") == 4
     options = {"file-index.bloom-filter.columns": "v", "file-index.bitmap.columns": "k"}
-    known.build_indexes(options, progress=False)
-    assert files_left(known, "v = 'v7x'", "statistics") == 4
-    assert files_left(known, "v = 'v7x'", "file index") == 0
-    found = known.explain("k = 2 AND id < 150", columns=["v"])
-    counts = {one.name: (one.after.files, one.after.rows) for one in found.stages}
+    indexed.build_indexes(options, progress=False)
+    assert files_left(indexed, "v = 'v7x'", "statistics") == 4
+    assert files_left(indexed, "v = 'v7x'", "file index") == 0
+    explanation = indexed.explain("k = 2 AND id < 150", columns=["v"])
+    counts = {stage.name: (stage.after.files, stage.after.rows) for stage in explanation.stages}
     assert counts["partitions"] == (4, 400)
     assert counts["statistics"] == (2, 200)
-    assert known.count("k = 2 AND id < 150") == 37
-    assert known.count("k = 2") == 100
+    assert indexed.count("k = 2 AND id < 150") == 37
+    assert indexed.count("k = 2") == 100
 
 
 def test_only_files_of_the_bucket_of_a_value_are_left(lake: SparkSession, name: str) -> None:
@@ -211,15 +218,17 @@ def test_rows_of_the_past_have_the_columns_of_the_past(lake: SparkSession, name:
         assert past.count() == 2
 
 
-def test_sql_asks_the_indexes_of_an_iceberg_table(known: IcebergTable) -> None:
-    known.build_indexes({"file-index.bloom-filter.columns": "v"}, progress=False)
+def test_sql_asks_the_indexes_of_an_iceberg_table(indexed: IcebergTable) -> None:
+    indexed.build_indexes({"file-index.bloom-filter.columns": "v"}, progress=False)
     query = "SELECT k, count(*) n FROM t WHERE v IN ('v7', 'v8') GROUP BY k ORDER BY k"
-    rows = alcid.sql(query, t=known).collect()
+    rows = alcid.sql(query, t=indexed).collect()
     assert [tuple(row) for row in rows] == [(0, 4), (3, 4)]
-    found = alcid.explain_sql("SELECT id FROM t WHERE v = 'nobody'", t=known)
-    (use,) = found.tables
+    explanation = alcid.explain_sql("SELECT id FROM t WHERE v = 'nobody'", t=indexed)
+    (use,) = explanation.tables
     assert use.explanation is not None
-    assert [one.after.files for one in use.explanation.stages if one.name == "file index"] == [0]
+    assert [
+        stage.after.files for stage in use.explanation.stages if stage.name == "file index"
+    ] == [0]
 
 
 def test_tables_that_are_not_read_here_are_read_by_iceberg(lake: SparkSession, name: str) -> None:
@@ -248,17 +257,17 @@ def test_a_uuid_is_read_by_iceberg_and_the_rest_here(lake: SparkSession, name: s
     java = iceberg.spark.Spark3Util.loadIcebergTable(lake._jsparkSession, name)
     java.updateSchema().addColumn("u", iceberg.types.Types.UUIDType.get()).commit()
     lake.catalog.refreshTable(name)
-    one = "00000000-0000-0000-0000-000000000001"
-    lake.sql(f"INSERT INTO {name} VALUES (10, '{one}')")
+    uuid = "00000000-0000-0000-0000-000000000001"
+    lake.sql(f"INSERT INTO {name} VALUES (10, '{uuid}')")
     table = alcid.iceberg(name, lake)
-    assert table.scan(f"u = '{one}'").to_arrow().to_pylist() == [{"id": 10, "u": one}]
-    assert [row.id for row in table.read(f"u = '{one}'", columns=["id"]).collect()] == [10]
-    # As text it is the greater one; Iceberg compares with a sign.
+    assert table.scan(f"u = '{uuid}'").to_arrow().to_pylist() == [{"id": 10, "u": uuid}]
+    assert [row.id for row in table.read(f"u = '{uuid}'", columns=["id"]).collect()] == [10]
+    # As text it is the greater one; Iceberg compares as signed numbers.
     greater = "f0000000-0000-0000-0000-000000000001"
     lake.sql(f"INSERT INTO {name} VALUES (11, '{greater}')")
     table.refresh()
-    assert table.scan(f"u > '{one}'").to_arrow().to_pylist() == [{"id": 11, "u": greater}]
-    assert table.count(f"u > '{one}'") == 1
+    assert table.scan(f"u > '{uuid}'").to_arrow().to_pylist() == [{"id": 11, "u": greater}]
+    assert table.count(f"u > '{uuid}'") == 1
     assert table.explain("id = 3").notes == (
         "rows are read by Iceberg's own scan: column u: uuid is not read natively",
     )

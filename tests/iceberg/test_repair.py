@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def table(lake: SparkSession, name: str) -> IcebergTable:
-    """Two files, of ids 0 to 9 and 10 to 19, in two partitions."""
+    """Two files, with ids 0 to 9 and 10 to 19, in two partitions."""
     lake.sql(
         f"CREATE TABLE {name} (id BIGINT, name STRING, part INT) USING iceberg"
         " PARTITIONED BY (part)"
@@ -58,22 +58,22 @@ def ours(table: IcebergTable) -> list[int]:
 
 
 def without(*gone: int) -> list[int]:
-    return [one for one in range(20) if one not in gone]
+    return [number for number in range(20) if number not in gone]
 
 
 def delete_positions(table: IcebergTable, deleted: Mapping[int, Sequence[int]]) -> None:
-    """Add vectors beside those that there are, as a writer that does not look at them."""
+    """Add vectors next to the existing ones, as a writer that ignores them does."""
     catalog = catalog_of(table)
     catalog.commit_vectors(commit_of(catalog, deleted))
     table.refresh()
 
 
-def told(report: RepairReport) -> set[tuple[str, str]]:
-    return {(one.what, one.done) for one in report.repaired}
+def repair_lines(report: RepairReport) -> set[tuple[str, str]]:
+    return {(repair.what, repair.done) for repair in report.repaired}
 
 
 def repaired(table: IcebergTable) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
     before, files = table.snapshot_id, puffins(table)
     trial = table.repair(dry_run=True)
     table.refresh()
@@ -86,9 +86,9 @@ def repaired(table: IcebergTable) -> RepairReport:
     )
     assert (trial.dry_run, trial.snapshot_id, report.dry_run) == (True, None, False)
     assert table.snapshot_id == (report.snapshot_id or before)
-    found = table.verify()
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_repaired
+    verified = table.verify()
+    assert [(problem.file, problem.what, problem.problem) for problem in verified.problems] == [
+        (repair.file, repair.what, repair.problem) for repair in report.not_repaired
     ]
     again = table.repair()
     assert (again.repaired, again.commits, again.snapshot_id) == ((), 0, None)
@@ -113,7 +113,7 @@ def test_two_vectors_of_a_file_become_one(table: IcebergTable) -> None:
     assert (report.ok, report.commits) == (True, 1)
     assert theirs(table) == ours(table) == without(1, 3, 5, 11)
     vectors = data_entries(catalog_of(table), content=1)
-    assert sorted(one["record_count"] for one in vectors) == [1, 3]
+    assert sorted(vector["record_count"] for vector in vectors) == [1, 3]
     assert table.delete("id = 7").rows == 1
     catalog_of(table).session.sql(f"DELETE FROM {table.name} WHERE id = 8")
     table.refresh()
@@ -128,7 +128,7 @@ def test_a_vector_that_is_listed_twice_becomes_one(table: IcebergTable) -> None:
     add_unchecked(table, [vector])
     with pytest.raises(Exception, match="Can't index multiple DVs"):
         theirs(table)
-    assert told(table.repair()) == {("deletion vectors", "merged to one, of 2 rows")}
+    assert repair_lines(table.repair()) == {("deletion vectors", "merged to one, of 2 rows")}
     assert theirs(table) == ours(table) == without(1, 2)
     assert len(data_entries(catalog, content=1)) == 1
 
@@ -144,7 +144,7 @@ def test_wrong_numbers_are_put_right_and_vectors_of_no_file_dropped(table: Icebe
     with pytest.raises(Exception, match="Invalid cardinality"):
         theirs(table)
     report = repaired(table)
-    assert told(report) == {
+    assert repair_lines(report) == {
         (f"deletion vector of {second['file_path']}", "written anew, of 2 rows"),
         ("deletion vector of /gone.parquet", "dropped"),
     }
@@ -154,7 +154,7 @@ def test_wrong_numbers_are_put_right_and_vectors_of_no_file_dropped(table: Icebe
 
 
 def add_unchecked(table: IcebergTable, added: Sequence[VectorFile]) -> None:
-    """Commit vectors, whatever they say."""
+    """Commit vectors, whatever they contain."""
     catalog = catalog_of(table)
     metadata = json.loads(catalog._java.metadata()[1])
     current = metadata["current-snapshot-id"]
@@ -168,9 +168,9 @@ def test_a_damaged_vector_stays_and_the_rest_is_repaired(table: IcebergTable) ->
     delete_positions(table, {1: [2]})
     first, _ = data_entries(catalog_of(table))
     (entry,) = (
-        one
-        for one in data_entries(catalog_of(table), content=1)
-        if one["referenced_data_file"] == first["file_path"]
+        entry
+        for entry in data_entries(catalog_of(table), content=1)
+        if entry["referenced_data_file"] == first["file_path"]
     )
     puffin = Path(local_path(entry["file_path"]))
     before = puffin.read_bytes()
@@ -180,7 +180,7 @@ def test_a_damaged_vector_stays_and_the_rest_is_repaired(table: IcebergTable) ->
     what = f"deletion vector of {first['file_path']}"
     assert (left.file, left.what, left.advice) == (entry["file_path"], what, ROLL_BACK)
     assert "bad checksum of a deletion vector" in left.problem
-    assert told(report) == {("deletion vectors", "merged to one, of 2 rows")}
+    assert repair_lines(report) == {("deletion vectors", "merged to one, of 2 rows")}
     with pytest.raises(FormatError, match="bad checksum"):
         ours(table)
     assert sorted(table.scan("part = 1").to_arrow()["id"].to_pylist()) == without(
@@ -215,11 +215,11 @@ def test_what_another_deletes_meanwhile_is_looked_at_again(
     plans = []
 
     def plan(*arguments: Any) -> VectorRepair:
-        found = plan_vectors(*arguments)
-        plans.append(len(found.removed))
-        if len(plans) == 1:  # another writer that does not look at vectors
+        vectors = plan_vectors(*arguments)
+        plans.append(len(vectors.removed))
+        if len(plans) == 1:  # another writer that ignores vectors
             delete_positions(alcid.iceberg(table.name, catalog_of(table).session), {0: [5]})
-        return found
+        return vectors
 
     monkeypatch.setattr(iceberg_repair, "plan_vectors", plan)
     report = table.repair()

@@ -17,15 +17,15 @@ from tests.interop.peers import ROOT, UNAVAILABLE, unavailable
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, Any]]:
-    """What each catalog gave, in a Spark that has Iceberg's `S3FileIO`."""
+def results() -> dict[str, dict[str, Any]]:
+    """The result of each catalog, in a Spark that has Iceberg's `S3FileIO`."""
     pytest.importorskip("moto", reason="needs moto[server]")
     try:
         for jar in (RUNTIME, AWS):
             fetch_jar(jar)
     except UNAVAILABLE as error:
         unavailable(f"Iceberg's S3FileIO needs mvn and the network: {error}")
-    # No keys of this machine, which would do where the catalog has none.
+    # No keys of this machine, which would work where the catalog has none.
     env = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.iceberg.s3_catalog"],
@@ -43,11 +43,11 @@ def found() -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(("name", "appends"), [("vended", 1), ("kept", 2)])
 def test_all_works_without_storage_options(
-    found: dict[str, dict[str, Any]], name: str, appends: int
+    results: dict[str, dict[str, Any]], name: str, appends: int
 ) -> None:
-    """Credentials that the catalog gives with the table, and those of its properties."""
+    """Credentials that the catalog returns with the table, and those of its properties."""
     first, left = (appends - 1) * ROWS, appends * (ROWS - 10)
-    assert found[name] == {
+    assert results[name] == {
         "scan": [{"id": first + 7, "name": "n7"}],
         "indexes": [["id", appends, 0], ["name", appends, 0]],
         "count": ROWS // 10,
@@ -66,11 +66,11 @@ def test_all_works_without_storage_options(
     ],
 )
 def test_settings_that_do_not_work_are_an_error_within_seconds_that_says_what_to_give(
-    found: dict[str, dict[str, Any]], name: str, problem: str, options: str
+    results: dict[str, dict[str, Any]], name: str, problem: str, options: str
 ) -> None:
-    error = found[name]["error"]
+    error = results[name]["error"]
     assert error.startswith("s3://lake/db/t/metadata/snap-")
     assert f"AWS Error {problem} during HeadObject" in error
     assert f"; read with {options} of the catalog: give storage_options for others, as" in error
     assert not any(secret in error for secret in ("secret-for-long", "AKIA"))
-    assert found[name]["seconds"] < 5  # about half a second where nothing else runs
+    assert results[name]["seconds"] < 5  # about half a second if nothing else runs

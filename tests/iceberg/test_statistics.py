@@ -1,4 +1,4 @@
-"""Distinct values of Iceberg tables: as Iceberg's own action counts them, and planned by."""
+"""Distinct values of Iceberg tables: equal to Iceberg's own action, and used by its planner."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ INDEXES = {"file-index.bloom-filter.columns": "id", "file-index.bitmap.columns":
 
 def create(lake: SparkSession, name: str, columns: str, settings: Mapping[str, str] = {}) -> None:
     settings = {"format-version": "3", "write.delete.mode": "merge-on-read", **settings}
-    told = ", ".join(f"'{key}' = '{value}'" for key, value in settings.items())
-    lake.sql(f"CREATE TABLE {name} ({columns}) USING iceberg TBLPROPERTIES ({told})")
+    properties = ", ".join(f"'{key}' = '{value}'" for key, value in settings.items())
+    lake.sql(f"CREATE TABLE {name} ({columns}) USING iceberg TBLPROPERTIES ({properties})")
 
 
 def insert(lake: SparkSession, name: str, select: str, rows: int, files: int = 1) -> None:
@@ -45,15 +45,15 @@ def by_iceberg(lake: SparkSession, name: str) -> None:
 
 
 def listed(table: IcebergTable, snapshot_id: int | None = None) -> dict[int, str]:
-    """What the metadata say of a snapshot: distinct values by field id."""
+    """The distinct values in the metadata of a snapshot, by field id."""
     table.refresh()
-    found = table.metadata.statistics[snapshot_id or table.snapshot_id or 0]
-    assert all(blob.type == THETA_SKETCH for blob in found.blobs)
-    return {blob.fields[0]: blob.properties["ndv"] for blob in found.blobs}
+    file = table.metadata.statistics[snapshot_id or table.snapshot_id or 0]
+    assert all(blob.type == THETA_SKETCH for blob in file.blobs)
+    return {blob.fields[0]: blob.properties["ndv"] for blob in file.blobs}
 
 
 def stored(table: IcebergTable) -> dict[int, tuple[Any, ...]]:
-    """All that the statistics file of the snapshot that is read says of its sketches."""
+    """Everything that the statistics file of the snapshot says about its sketches."""
     table.refresh()
     with reader_of(table) as reader:
         return {
@@ -116,7 +116,7 @@ def test_few_values_give_the_very_bytes_of_iceberg(
     ours = stored(table)
     by_iceberg(lake, name)
     assert stored(table) == ours
-    assert {key: one[3]["ndv"] for key, one in ours.items()} == listed(table)
+    assert {key: sketch[3]["ndv"] for key, sketch in ours.items()} == listed(table)
 
 
 def test_many_values_are_counted_as_by_several_tasks_of_iceberg(
@@ -178,9 +178,13 @@ def test_spark_plans_by_what_was_counted(lake: SparkSession, name: str) -> None:
 
     def planned() -> dict[str, int | None]:
         plan = lake.table(name)._jdf.queryExecution().optimizedPlan()
-        found = plan.collectLeaves().head().scan().estimateStatistics().columnStats()
-        counts = {ref.toString(): found.get(ref).distinctCount() for ref in found.keySet()}
-        return {key: one.getAsLong() if one.isPresent() else None for key, one in counts.items()}
+        statistics = plan.collectLeaves().head().scan().estimateStatistics().columnStats()
+        counts = {
+            ref.toString(): statistics.get(ref).distinctCount() for ref in statistics.keySet()
+        }
+        return {
+            key: count.getAsLong() if count.isPresent() else None for key, count in counts.items()
+        }
 
     assert not any(planned().values())
     table.compute_stats(progress=False)
@@ -227,7 +231,7 @@ def test_indexes_and_other_sketches_stay_in_the_file(lake: SparkSession, name: s
     table.build_indexes(INDEXES, progress=False)
     assert listed(table) == {}
     table.compute_stats(["k"], progress=False)
-    assert {key: one[0] for key, one in stored(table).items()} == {2: table.snapshot_id}
+    assert {key: sketch[0] for key, sketch in stored(table).items()} == {2: table.snapshot_id}
 
 
 def _payloads(table: IcebergTable) -> dict[tuple[str, int], bytes | None]:
@@ -258,7 +262,7 @@ def test_indexes_come_back_if_iceberg_replaces_the_file_meanwhile(
 
     monkeypatch.setattr(table.catalog, "set_statistics", overtaken)
     table.compute_stats(["k"], progress=False)
-    assert listed(table) == {1: "1000", 2: "10"}  # theirs stay, too
+    assert listed(table) == {1: "1000", 2: "10"}  # the other writer's stay, too
     assert _payloads(table) == before
 
 
@@ -294,9 +298,11 @@ def test_columns_that_cannot_be_counted(lake: SparkSession, name: str) -> None:
     create(lake, name, "id bigint, inner struct<a: int>")
     insert(lake, name, "id;named_struct('a', 1) AS inner", 10)
     java: Any = lake._jvm
-    found = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(lake._jsparkSession, name)
+    iceberg_table = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        lake._jsparkSession, name
+    )
     uuid = java.org.apache.iceberg.types.Types.UUIDType.get()
-    found.updateSchema().addColumn("key", uuid).commit()
+    iceberg_table.updateSchema().addColumn("key", uuid).commit()
     lake.sql(f"REFRESH TABLE {name}")
     table = alcid.iceberg(name, lake)
     assert ndv(table.compute_stats(progress=False)) == {"id": 10}

@@ -100,7 +100,7 @@ def test_partitions_of_every_type(lake: SparkSession, name: str, partitions: lis
     assert vector["partition"] == data["partition"]
     assert len(vector["partition"]) == len(partitions)
     assert ids(lake, name) == [0, 1, 3]
-    table.commit_vectors(commit_of(table, {0: [0, 2]}, [vector]))  # it is found by its partition
+    table.commit_vectors(commit_of(table, {0: [0, 2]}, [vector]))  # found by partition
     assert len(data_entries(table, content=1)) == 1
     assert ids(lake, name) == [1, 3]
 
@@ -115,14 +115,16 @@ def test_files_of_several_specs_in_one_commit(lake: SparkSession, name: str) -> 
     lake.sql(f"ALTER TABLE {name} DROP PARTITION FIELD s.x")
     lake.sql(f"INSERT INTO {name} {row.format(6, 9)}")
     lake.sql(f"ALTER TABLE {name} RENAME COLUMN s TO t")
-    places = {file["spec_id"]: place for place, file in enumerate(data_entries(table))}
-    assert sorted(places) == [0, 1, 3]
-    table.commit_vectors(commit_of(table, {place: [spec % 3] for spec, place in places.items()}))
+    files = {file["spec_id"]: number for number, file in enumerate(data_entries(table))}
+    assert sorted(files) == [0, 1, 3]
+    table.commit_vectors(commit_of(table, {number: [spec % 3] for spec, number in files.items()}))
     assert ids(lake, name) == [1, 2, 3, 5, 7, 8]
-    found = {one["spec_id"]: one for one in data_entries(table, content=1)}
-    assert found[1]["partition"] == {"a": 1, "s.x": 2}
+    files_by_spec = {entry["spec_id"]: entry for entry in data_entries(table, content=1)}
+    assert files_by_spec[1]["partition"] == {"a": 1, "s.x": 2}
     table.commit_vectors(
-        commit_of(table, {place: [0, 1, 2] for place in places.values()}, list(found.values()))
+        commit_of(
+            table, {number: [0, 1, 2] for number in files.values()}, list(files_by_spec.values())
+        )
     )
     assert ids(lake, name) == []
 
@@ -226,9 +228,9 @@ METADATA = {
 )
 def test_partition_values_as_json(value: Any, text: Any) -> None:
     [task] = scan_tasks(METADATA, [VectorFile("a.puffin", 9, "a", 3, (value,), 4, 5, 1)])
-    found = json.loads(task)
-    assert found["delete-files"][0]["partition"] == [text]
-    assert found["schema"]["schema-id"] == 1
+    task_json = json.loads(task)
+    assert task_json["delete-files"][0]["partition"] == [text]
+    assert task_json["schema"]["schema-id"] == 1
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])

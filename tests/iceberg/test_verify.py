@@ -1,4 +1,4 @@
-"""Verify of Iceberg tables: what is sound is said to be, and each thing that is wrong is found."""
+"""Verify of Iceberg tables: sound tables pass, and each kind of damage is found."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def vectors(lake: SparkSession) -> Iterator[SavedTable]:
 
 @pytest.fixture(scope="module")
 def positions(lake: SparkSession) -> Iterator[SavedTable]:
-    """A table of format 2: its deleted rows are in files of positions."""
+    """A table of format 2: its deleted rows are in position delete files."""
     with table_of(lake, 2) as catalog:
         yield SavedTable.save(catalog)
 
@@ -96,16 +96,16 @@ def verified(saved: SavedTable, *, sample: float = 1.0, shares: int = 1) -> Veri
 
 
 def current(saved: SavedTable) -> int:
-    found = saved.load().current_snapshot_id
-    assert found is not None
-    return found
+    snapshot_id = saved.load().current_snapshot_id
+    assert snapshot_id is not None
+    return snapshot_id
 
 
 def entries(saved: SavedTable, content: int) -> list[dict[str, Any]]:
-    """The data files (0), or files of positions and vectors (1), by path and place."""
+    """The data files (0), or position deletes and vectors (1), by path and offset."""
     rows = saved.files[current(saved)].to_pylist()
-    chosen = [one for one in rows if one["content"] == content]
-    return sorted(chosen, key=lambda one: (one["file_path"], one["content_offset"] or 0))
+    chosen = [row for row in rows if row["content"] == content]
+    return sorted(chosen, key=lambda entry: (entry["file_path"], entry["content_offset"] or 0))
 
 
 def with_rows(saved: SavedTable, rows: Sequence[dict[str, Any]]) -> SavedTable:
@@ -114,19 +114,21 @@ def with_rows(saved: SavedTable, rows: Sequence[dict[str, Any]]) -> SavedTable:
     return replace(saved, files={current(saved): pa.Table.from_pylist(list(rows), schema)})
 
 
-def with_entry(saved: SavedTable, wanted: dict[str, Any], **change: Any) -> SavedTable:
-    """The table with something else in one entry."""
+def with_entry(saved: SavedTable, entry: dict[str, Any], **change: Any) -> SavedTable:
+    """The table with a change in one entry."""
     rows = saved.files[current(saved)].to_pylist()
-    assert rows.count(wanted) == 1
-    return with_rows(saved, [one | change if one == wanted else one for one in rows])
+    assert rows.count(entry) == 1
+    return with_rows(saved, [row | change if row == entry else row for row in rows])
 
 
 def with_statistics(saved: SavedTable, change: Callable[[dict[str, Any]], None]) -> SavedTable:
-    """The table with something else said of the statistics file of its current snapshot."""
-    found = json.loads(saved.text)
-    (file,) = (one for one in found["statistics"] if one["snapshot-id"] == current(saved))
+    """The table with a change in the statistics file of its current snapshot."""
+    metadata = json.loads(saved.text)
+    (file,) = (
+        listed for listed in metadata["statistics"] if listed["snapshot-id"] == current(saved)
+    )
     change(file)
-    return replace(saved, text=json.dumps(found))
+    return replace(saved, text=json.dumps(metadata))
 
 
 def statistics_path(saved: SavedTable) -> Path:
@@ -135,7 +137,7 @@ def statistics_path(saved: SavedTable) -> Path:
 
 @contextmanager
 def damaged(path: Path, change: Callable[[bytes], bytes | None]) -> Iterator[None]:
-    """Let a file have other bytes for a while, or be gone."""
+    """Replace the bytes of a file, or remove it, for a while."""
     before = path.read_bytes()
     after = change(before)
     path.unlink()
@@ -150,42 +152,44 @@ def gone(_data: bytes) -> None:
 
 
 def test_a_sound_table_is_ok(vectors: SavedTable) -> None:
-    found = verified(vectors)
-    assert (found.problems, found.warnings, found.leftovers, found.later) == ((), (), (), ())
-    assert (found.ok, found.files, found.checked, found.rows) == (True, 3, 3, 900)
-    assert (found.unindexed, found.gone, found.changed) == (0, 0, 0)
+    report = verified(vectors)
+    assert (report.problems, report.warnings, report.leftovers, report.later) == ((), (), (), ())
+    assert (report.ok, report.files, report.checked, report.rows) == (True, 3, 3, 900)
+    assert (report.unindexed, report.gone, report.changed) == (0, 0, 0)
     names = ("id", "class_id", "day")
-    assert {(one.index_type, one.column) for one in found.indexes} == {
+    assert {(index.index_type, index.column) for index in report.indexes} == {
         ("bloom-filter", "id"),
         ("bitmap", "class_id"),
         *((kind, name) for kind in ("pages", "statistics") for name in names),
     }
-    assert all(one == IndexCheck(one.column, one.index_type, 3, 3) for one in found.indexes)
+    assert all(
+        index == IndexCheck(index.column, index.index_type, 3, 3) for index in report.indexes
+    )
 
 
 def test_files_of_positions_are_sound(positions: SavedTable) -> None:
-    found = verified(positions)
-    assert (found.problems, found.warnings, found.checked, found.rows) == ((), (), 3, 900)
+    report = verified(positions)
+    assert (report.problems, report.warnings, report.checked, report.rows) == ((), (), 3, 900)
 
 
 def test_a_session_and_several_workers_find_the_same(
     lake: SparkSession, vectors: SavedTable
 ) -> None:
-    def told(report: VerifyReport) -> VerifyReport:
+    def without_seconds(report: VerifyReport) -> VerifyReport:
         return replace(report, seconds=0)
 
-    expected = told(verified(vectors))
-    assert told(verified(vectors, shares=2)) == expected
-    assert told(alcid.iceberg(vectors.name, lake).verify(progress=False)) == expected
+    expected = without_seconds(verified(vectors))
+    assert without_seconds(verified(vectors, shares=2)) == expected
+    assert without_seconds(alcid.iceberg(vectors.name, lake).verify(progress=False)) == expected
     first = entries(vectors, 0)[0]
     other = with_entry(vectors, first, record_count=299)
-    assert told(verified(other, shares=3)) == told(verified(other))
+    assert without_seconds(verified(other, shares=3)) == without_seconds(verified(other))
 
 
 def test_a_sample_takes_the_same_share_of_the_files(vectors: SavedTable) -> None:
-    found = verified(vectors, sample=0.5)
-    assert (found.files, found.checked, found.rows, found.ok) == (3, 2, 600, True)
-    assert {one.checked for one in found.indexes} == {2}
+    report = verified(vectors, sample=0.5)
+    assert (report.files, report.checked, report.rows, report.ok) == (3, 2, 600, True)
+    assert {index.checked for index in report.indexes} == {2}
     for wrong in (0, 1.5):
         with pytest.raises(OptionError, match=r"sample: found .*, expected a number above 0"):
             verified(vectors, sample=wrong)
@@ -193,22 +197,22 @@ def test_a_sample_takes_the_same_share_of_the_files(vectors: SavedTable) -> None
 
 def test_a_table_without_a_snapshot_is_ok(lake: SparkSession, name: str) -> None:
     lake.sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg")
-    found = alcid.iceberg(name, lake).verify()
-    assert (found.ok, found.files, found.checked, found.indexes) == (True, 0, 0, ())
+    report = alcid.iceberg(name, lake).verify()
+    assert (report.ok, report.files, report.checked, report.indexes) == (True, 0, 0, ())
 
 
 @pytest.mark.parametrize("sample", [1.0, 0.01])
 def test_data_files_that_are_gone_or_of_another_size_are_always_found(
     vectors: SavedTable, sample: float
 ) -> None:
-    first, second, _ = (one["file_path"] for one in entries(vectors, 0))
+    first, second, _ = (entry["file_path"] for entry in entries(vectors, 0))
     with (
         damaged(Path(local_path(first)), gone),
         damaged(Path(local_path(second)), lambda data: data + b"x"),
     ):
-        found = verified(vectors, sample=sample)
+        report = verified(vectors, sample=sample)
     size = len(Path(local_path(second)).read_bytes())
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
+    assert [(problem.file, problem.what, problem.problem) for problem in report.problems] == [
         (first, "", "is not there"),
         (second, "size", f"found {size + 1:,}, the manifest says {size:,}"),
     ]
@@ -216,8 +220,8 @@ def test_data_files_that_are_gone_or_of_another_size_are_always_found(
 
 def test_rows_that_are_not_as_the_manifest_says_are_found(vectors: SavedTable) -> None:
     last = entries(vectors, 0)[2]
-    found = verified(with_entry(vectors, last, record_count=301))
-    assert [str(one) for one in found.problems] == [
+    report = verified(with_entry(vectors, last, record_count=301))
+    assert [str(problem) for problem in report.problems] == [
         f"{last['file_path']}: rows: found 300, the manifest says 301"
     ]
 
@@ -225,31 +229,31 @@ def test_rows_that_are_not_as_the_manifest_says_are_found(vectors: SavedTable) -
 def test_a_data_file_that_cannot_be_read_is_found(vectors: SavedTable) -> None:
     path = entries(vectors, 0)[0]["file_path"]
     with damaged(Path(local_path(path)), lambda data: data[:-8] + bytes(4) + b"PAR1"):
-        found = verified(vectors)
-    assert problems(found) == [(path, "")]
+        report = verified(vectors)
+    assert problems(report) == [(path, "")]
 
 
 def test_files_of_other_formats_are_only_looked_for(vectors: SavedTable) -> None:
     first = entries(vectors, 0)[0]
-    found = verified(with_entry(vectors, first, file_format="AVRO"))
-    assert (found.ok, found.checked) == (True, 2)
-    assert [str(one) for one in found.warnings] == [
+    report = verified(with_entry(vectors, first, file_format="AVRO"))
+    assert (report.ok, report.checked) == (True, 2)
+    assert [str(warning) for warning in report.warnings] == [
         f"{first['file_path']}: not checked: neither Parquet nor Puffin, or encrypted"
     ]
     encrypted = verified(with_entry(vectors, first, key_metadata=b"k"))
-    assert (encrypted.warnings, encrypted.checked) == (found.warnings, 2)
+    assert (encrypted.warnings, encrypted.checked) == (report.warnings, 2)
 
 
 def forged(saved: SavedTable, path: Path, change: Callable[[IndexedFile], IndexedFile]) -> None:
-    """Write a bundle of all data files, after something of the first was changed."""
+    """Write a bundle of all data files, after a change in the first."""
     data, storage = io.BytesIO(), Storage.open("/")
     with BundleWriter(data) as writer:
-        for place, entry in enumerate(entries(saved, 0)):
+        for number, entry in enumerate(entries(saved, 0)):
             name, size = entry["file_path"], entry["file_size_in_bytes"]
             source = storage.source(local_path(name).lstrip("/"), size)
             specs = parse_options(OPTIONS)
             made = index_file(source, specs, path=name, size=size, version="")
-            (change(made) if place == 0 else made).add_to(writer)
+            (change(made) if number == 0 else made).add_to(writer)
     path.write_bytes(data.getvalue())
 
 
@@ -273,10 +277,10 @@ def test_an_index_that_hides_a_row_is_found(vectors: SavedTable, tmp_path: Path)
     other = pa.array([1, *(row % 7 for row in range(1, ROWS))], pa.int32())
     payload = BUILDERS["bitmap"](read_column(other, DataType.parse("INT")))
     forged(vectors, path, lambda made: with_payload(made, kind, payload))
-    found = verified(listing(vectors, path))
+    report = verified(listing(vectors, path))
     first = entries(vectors, 0)[0]["file_path"]
-    assert problems(found) == [(first, "bitmap of 'class_id'")]
-    check = checks(found)["bitmap of 'class_id'"]
+    assert problems(report) == [(first, "bitmap of 'class_id'")]
+    check = checks(report)["bitmap of 'class_id'"]
     assert (check.checked, check.sound, check.differing) == (3, 2, 1)
     assert (check.false_negatives, check.false_positives) == (1, 1)
     assert str(check.example) == f"row 0 of {first}, 0"
@@ -296,19 +300,19 @@ def test_rows_and_footer_of_a_bundle_are_compared(vectors: SavedTable, tmp_path:
 def test_a_damaged_bundle_is_found_once(vectors: SavedTable) -> None:
     path = statistics_path(vectors)
     with alcid.puffin.open(path) as reader:
-        blob = next(one for one in reader.blobs if one.type.startswith("alcid-files"))
+        blob = next(blob for blob in reader.blobs if blob.type.startswith("alcid-files"))
     with (
         damaged(path, lambda data: flipped(data, blob.offset + blob.length // 2)),
         pytest.warns(alcid.DamagedIndexWarning),
     ):
-        found = verified(vectors)
-    assert len(found.problems) == 1
-    assert str(path) in str(found.problems[0])
-    assert (found.unindexed, found.checked) == (3, 3)
+        report = verified(vectors)
+    assert len(report.problems) == 1
+    assert str(path) in str(report.problems[0])
+    assert (report.unindexed, report.checked) == (3, 3)
 
 
-def flipped(data: bytes, place: int) -> bytes:
-    return data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :]
+def flipped(data: bytes, position: int) -> bytes:
+    return data[:position] + bytes([data[position] ^ 0xFF]) + data[position + 1 :]
 
 
 def test_what_the_metadata_say_of_a_statistics_file_is_compared(vectors: SavedTable) -> None:
@@ -321,9 +325,9 @@ def test_what_the_metadata_say_of_a_statistics_file_is_compared(vectors: SavedTa
         blob["properties"]["ndv"] = "8"
         file["blob-metadata"].append(blob | {"fields": [1]})
 
-    found = verified(with_statistics(vectors, change))
+    report = verified(with_statistics(vectors, change))
     snapshot = current(vectors)
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
+    assert [(problem.file, problem.what, problem.problem) for problem in report.problems] == [
         (path, "footer", f"found {footer:,} bytes, expected {footer + 1:,}"),
         (path, f"{THETA} of fields [2]", "found 7, the metadata say 8"),
         (
@@ -343,21 +347,21 @@ def test_a_sketch_that_counts_otherwise_is_found(vectors: SavedTable, tmp_path: 
     with alcid.puffin.create(path) as writer:
         writer.add(THETA, sketch.to_bytes(), fields=[2], properties={"ndv": "4"}, codec="zstd")
         writer.add(THETA, b"no sketch", fields=[3])
-    found = verified(listing(vectors, path))
-    assert problems(found) == [
+    report = verified(listing(vectors, path))
+    assert problems(report) == [
         (str(path), "distinct values of field 2"),
         (str(path), "distinct values of field 3"),
     ]
-    assert found.problems[0].problem == "found 4, the sketch says 3"
+    assert report.problems[0].problem == "found 4, the sketch says 3"
 
 
 def test_a_statistics_file_that_is_gone_is_found(vectors: SavedTable) -> None:
     with damaged(statistics_path(vectors), gone):
-        found = verified(vectors)
-    assert [str(one) for one in found.problems] == [
+        report = verified(vectors)
+    assert [str(problem) for problem in report.problems] == [
         f"{saved_path(vectors)}: statistics file: is not there"
     ]
-    assert found.unindexed == 3
+    assert report.unindexed == 3
 
 
 @pytest.mark.parametrize(
@@ -375,46 +379,48 @@ def test_a_statistics_file_that_is_gone_is_found(vectors: SavedTable) -> None:
     ],
     ids=["cardinality", "offset", "data-file"],
 )
-def test_vectors_are_held_against_the_manifest(
+def test_vectors_are_compared_with_the_manifest(
     vectors: SavedTable, change: dict[str, Any], problem: str
 ) -> None:
-    entry = next(one for one in entries(vectors, 1) if one["record_count"] == 2)
+    entry = next(entry for entry in entries(vectors, 1) if entry["record_count"] == 2)
     data_file = entry["referenced_data_file"]
-    found = verified(with_entry(vectors, entry, **change))
+    report = verified(with_entry(vectors, entry, **change))
     named = change.get("referenced_data_file", data_file)
     expected = problem.format(length=entry["content_size_in_bytes"], data_file=data_file)
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
+    assert [(problem.file, problem.what, problem.problem) for problem in report.problems] == [
         (entry["file_path"], f"deletion vector of {named}", expected)
     ]
     unknown = [f"{entry['file_path']}: deletion vector of {named}: {NO_DATA}"]
-    assert [str(one) for one in found.warnings] == (unknown if named != data_file else [])
+    assert [str(warning) for warning in report.warnings] == (unknown if named != data_file else [])
 
 
 def test_a_damaged_vector_is_found(vectors: SavedTable) -> None:
     entry = entries(vectors, 1)[0]
     path = Path(local_path(entry["file_path"]))
-    place = entry["content_offset"] + entry["content_size_in_bytes"] // 2
-    with damaged(path, lambda data: flipped(data, place)):
-        found = verified(vectors)
+    position = entry["content_offset"] + entry["content_size_in_bytes"] // 2
+    with damaged(path, lambda data: flipped(data, position)):
+        report = verified(vectors)
     what = f"deletion vector of {entry['referenced_data_file']}"
-    assert problems(found) == [(entry["file_path"], what)]
+    assert problems(report) == [(entry["file_path"], what)]
 
 
 def test_a_vector_file_that_is_gone_or_cut_off_is_found(vectors: SavedTable) -> None:
     path = entries(vectors, 1)[0]["file_path"]
     with damaged(Path(local_path(path)), gone):
-        found = verified(vectors)
-    assert [str(one) for one in found.problems] == [f"{path}: deletion vectors: is not there"]
+        report = verified(vectors)
+    assert [str(problem) for problem in report.problems] == [
+        f"{path}: deletion vectors: is not there"
+    ]
     with damaged(Path(local_path(path)), lambda data: data[:-1]):
         assert problems(verified(vectors)) == [(path, "size"), (path, "deletion vectors")]
 
 
-def test_a_vector_with_rows_that_there_are_not_is_found(vectors: SavedTable) -> None:
-    entry = next(one for one in entries(vectors, 1) if one["record_count"] == 2)
+def test_a_vector_with_rows_that_do_not_exist_is_found(vectors: SavedTable) -> None:
+    entry = next(entry for entry in entries(vectors, 1) if entry["record_count"] == 2)
     data_file = entry["referenced_data_file"]
-    data = next(one for one in entries(vectors, 0) if one["file_path"] == data_file)
-    found = verified(with_entry(vectors, data, record_count=20))
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
+    data = next(entry for entry in entries(vectors, 0) if entry["file_path"] == data_file)
+    report = verified(with_entry(vectors, data, record_count=20))
+    assert [(problem.file, problem.what, problem.problem) for problem in report.problems] == [
         (data_file, "rows", "found 300, the manifest says 20"),
         (
             entry["file_path"],
@@ -424,15 +430,15 @@ def test_a_vector_with_rows_that_there_are_not_is_found(vectors: SavedTable) -> 
     ]
 
 
-def test_files_of_positions_are_held_against_the_manifest(
+def test_position_delete_files_are_compared_with_the_manifest(
     positions: SavedTable, tmp_path: Path
 ) -> None:
     data_file = entries(positions, 0)[0]["file_path"]
     entry, path = entries(positions, 1)[0], tmp_path / "other.parquet"
     size = write_positions(path, [(data_file, 7), (data_file, 300), ("/no.parquet", 900)])
     change = {"file_path": str(path), "file_size_in_bytes": size, "record_count": 4}
-    found = verified(with_entry(positions, entry, **change))
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
+    report = verified(with_entry(positions, entry, **change))
+    assert [(problem.file, problem.what, problem.problem) for problem in report.problems] == [
         (str(path), "rows", "found 3, the manifest says 4"),
         (str(path), f"positions of {data_file}", "position 300 of a file of 300 rows"),
     ]
@@ -441,8 +447,8 @@ def test_files_of_positions_are_held_against_the_manifest(
 def test_a_file_of_positions_that_is_gone_or_damaged_is_found(positions: SavedTable) -> None:
     path = entries(positions, 1)[0]["file_path"]
     with damaged(Path(local_path(path)), gone):
-        found = verified(positions)
-    assert [str(one) for one in found.problems] == [f"{path}: positions: is not there"]
+        report = verified(positions)
+    assert [str(problem) for problem in report.problems] == [f"{path}: positions: is not there"]
     with damaged(Path(local_path(path)), lambda data: data[:-8] + bytes(4) + b"PAR1"):
         assert problems(verified(positions)) == [(path, "positions")]
 
@@ -458,7 +464,7 @@ def test_equality_deletes_are_read(
     path = tmp_path / "keys.parquet"
     size = write_keys(path, id=(1, pa.array([10, 11], pa.int64())))
     rows = positions.files[current(positions)].to_pylist()
-    data = next(one for one in rows if one["content"] == 0)
+    data = next(row for row in rows if row["content"] == 0)
     keys = data | {
         "content": 2,
         "file_path": str(path),
@@ -467,15 +473,15 @@ def test_equality_deletes_are_read(
         "equality_ids": ids,
         "sequence_number": 9,
     }
-    found = verified(with_rows(positions, [*rows, keys]))
-    assert problems(found) == ([] if wrong is None else [(str(path), wrong)])
+    report = verified(with_rows(positions, [*rows, keys]))
+    assert problems(report) == ([] if wrong is None else [(str(path), wrong)])
 
 
 def test_a_table_whose_snapshot_was_expired_says_so(vectors: SavedTable) -> None:
     table = IcebergTable(vectors)
     number, path = current(vectors), entries(vectors, 0)[0]["file_path"]
     text = json.loads(vectors.text)
-    left = [one for one in text["snapshots"] if one["snapshot-id"] != number]
+    left = [snapshot for snapshot in text["snapshots"] if snapshot["snapshot-id"] != number]
     text |= {"snapshots": left, "current-snapshot-id": left[-1]["snapshot-id"], "statistics": []}
     text["refs"]["main"]["snapshot-id"] = left[-1]["snapshot-id"]
     table.catalog = replace(vectors, text=json.dumps(text))
@@ -490,30 +496,30 @@ def test_files_without_an_index_and_leftovers_are_counted(
     vectors: SavedTable, tmp_path: Path
 ) -> None:
     rows, copy = vectors.files[current(vectors)].to_pylist(), tmp_path / "copy.parquet"
-    data = next(one for one in rows if one["content"] == 0)
+    data = next(row for row in rows if row["content"] == 0)
     copy.write_bytes(Path(local_path(data["file_path"])).read_bytes())
     left = Path(local_path(vectors.metadata_location("_alcid"))) / f"{OLD}.puffin"
     left.parent.mkdir(exist_ok=True)
     left.write_bytes(b"any bytes")
-    found = verified(with_rows(vectors, [*rows, data | {"file_path": str(copy)}]))
+    report = verified(with_rows(vectors, [*rows, data | {"file_path": str(copy)}]))
     left.unlink()
-    assert (found.ok, found.files, found.checked, found.unindexed) == (True, 4, 4, 1)
-    assert [(one.path, one.reason) for one in found.leftovers] == [
+    assert (report.ok, report.files, report.checked, report.unindexed) == (True, 4, 4, 1)
+    assert [(leftover.path, leftover.reason) for leftover in report.leftovers] == [
         (f"_alcid/{OLD}.puffin", "unfinished")
     ]
-    assert checks(found)["bitmap of 'class_id'"].missing == 1
+    assert checks(report)["bitmap of 'class_id'"].missing == 1
 
 
 def test_files_that_only_bundles_know_are_as_it_should_be(vectors: SavedTable) -> None:
     rows = vectors.files[current(vectors)].to_pylist()
     first = entries(vectors, 0)[0]
     left = [
-        one
-        for one in rows
-        if first["file_path"] not in (one["file_path"], one["referenced_data_file"])
+        row
+        for row in rows
+        if first["file_path"] not in (row["file_path"], row["referenced_data_file"])
     ]
-    found = verified(with_rows(vectors, left))
-    assert (found.ok, found.files, found.gone) == (True, 2, 0)
+    report = verified(with_rows(vectors, left))
+    assert (report.ok, report.files, report.gone) == (True, 2, 0)
 
 
 @pytest.mark.parametrize(
@@ -530,8 +536,8 @@ def test_metrics_that_are_not_true_are_found(
 ) -> None:
     first = entries(vectors, 0)[0]
     other = list((dict(first[column]) | change).items())
-    found = verified(with_entry(vectors, first, **{column: other}))
-    assert [str(one) for one in found.problems] == [
+    report = verified(with_entry(vectors, first, **{column: other}))
+    assert [str(problem) for problem in report.problems] == [
         f"{first['file_path']}: metrics of 'class_id': {problem}"
     ]
 
@@ -548,11 +554,11 @@ def test_columns_are_found_by_their_ids(lake: SparkSession, name: str) -> None:
     lake.sql(f"INSERT INTO {name} VALUES (5, 'y', 'z')")
     table.refresh()
     table.build_indexes({"file-index.bitmap.columns": "z,b,a"})
-    found = table.verify(progress=False)
-    assert (found.problems, found.warnings, found.checked) == ((), (), 2)
-    indexes = {place: one.sound for place, one in checks(found).items() if "bitmap" in place}
+    report = table.verify(progress=False)
+    assert (report.problems, report.warnings, report.checked) == ((), (), 2)
+    indexes = {what: check.sound for what, check in checks(report).items() if "bitmap" in what}
     assert indexes == {"bitmap of 'a'": 1, "bitmap of 'b'": 2, "bitmap of 'z'": 2}
-    assert checks(found)["bitmap of 'a'"].missing == 1  # which the older file cannot have
+    assert checks(report)["bitmap of 'a'"].missing == 1  # which the older file cannot have
 
 
 def test_a_statistics_file_that_was_replaced_meanwhile_is_no_problem(vectors: SavedTable) -> None:
@@ -566,12 +572,12 @@ def test_a_statistics_file_that_was_replaced_meanwhile_is_no_problem(vectors: Sa
 
     table.catalog = Changing(vectors.name, vectors.text, vectors.files)
     with damaged(statistics_path(vectors), gone):
-        found = table.verify(progress=False)
-    assert (found.problems, found.unindexed, seen) == ((), 3, [later])
+        report = table.verify(progress=False)
+    assert (report.problems, report.unindexed, seen) == ((), 3, [later])
 
 
 class Replacing(Workers):
-    """Workers that find a bundle gone, some times."""
+    """Workers that find a bundle gone, a few times."""
 
     def __init__(self, times: int) -> None:
         super().__init__(1)
@@ -593,7 +599,7 @@ class Replacing(Workers):
 def test_a_bundle_that_is_replaced_while_it_is_read_is_looked_for_again(
     vectors: SavedTable,
 ) -> None:
-    found = IcebergTable(vectors, engine=Replacing(2)).verify(progress=False)
-    assert (found.ok, found.checked, found.unindexed) == (True, 3, 0)
+    report = IcebergTable(vectors, engine=Replacing(2)).verify(progress=False)
+    assert (report.ok, report.checked, report.unindexed) == (True, 3, 0)
     with pytest.raises(FileGoneError, match=r"1-alcid\.stats: gone"):
         IcebergTable(vectors, engine=Replacing(3)).verify(progress=False)

@@ -17,7 +17,7 @@ Entry = dict[str, Any]
 
 
 def local_path(path: str) -> str:
-    """The path of a file that a manifest names."""
+    """The path of a file in a manifest."""
     return path.removeprefix("file:")
 
 
@@ -26,7 +26,7 @@ def data_entries(catalog: SparkCatalogTable, content: int = 0) -> list[Entry]:
     current = catalog.load().current_snapshot_id
     assert current is not None
     rows = catalog.entries(current).to_pylist()
-    return sorted((one for one in rows if one["content"] == content), key=_place)
+    return sorted((row for row in rows if row["content"] == content), key=_place)
 
 
 def vector_files(
@@ -76,17 +76,17 @@ def commit_of(
     deleted: Mapping[int, Sequence[int]],
     gone: Sequence[Entry] = (),
 ) -> VectorCommit:
-    """A commit that deletes positions of data files, which go by their places among them."""
+    """A commit that deletes positions of data files, which are numbered."""
     current = catalog.load().current_snapshot_id
     assert current is not None
     files = data_entries(catalog)
-    added = vector_files(catalog, [(files[place], rows) for place, rows in deleted.items()])
+    added = vector_files(catalog, [(files[file], rows) for file, rows in deleted.items()])
     return VectorCommit(current, added, [removed(catalog, entry) for entry in gone])
 
 
 def _partition(catalog: SparkCatalogTable, entry: Entry) -> tuple[Any, ...]:
     fields = catalog.load().specs[entry["spec_id"]].fields
-    values = entry.get("partition", {})  # without those of columns that are dropped
+    values = entry.get("partition", {})  # without those of dropped columns
     return tuple(values.get(field.name) for field in fields)
 
 

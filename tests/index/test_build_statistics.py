@@ -1,4 +1,4 @@
-"""Statistics from footers: they bound the values, or they are not known."""
+"""Statistics from footers: they bound the values, or they are unknown."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.datafiles.parquet.kit import COLUMNS, NESTED, NULLS, ROWS, with_nulls
 
 def described(data: bytes) -> tuple[dict[str, FileColumn], FooterStatistics]:
     scan = open_scan(BytesSource(data, "a.parquet"))
-    found = file_columns(scan.metadata, "a.parquet")
-    return {column.name: column for column in found}, scan.statistics
+    listed = file_columns(scan.metadata, "a.parquet")
+    return {column.name: column for column in listed}, scan.statistics
 
 
 def from_footer(data: bytes, name: str = "c") -> ColumnStatistics | None:
@@ -39,16 +39,16 @@ def from_footer(data: bytes, name: str = "c") -> ColumnStatistics | None:
     return footer_statistics(columns[name], statistics)
 
 
-def one(array: pa.Array, **options: Any) -> ColumnStatistics:
-    found = from_footer(written(pa.table({"c": array}), **options))
-    assert found is not None
-    return found
+def array_statistics(array: pa.Array, **options: Any) -> ColumnStatistics:
+    statistics = from_footer(written(pa.table({"c": array}), **options))
+    assert statistics is not None
+    return statistics
 
 
-def stored(known: ColumnStatistics) -> dict[str, Any]:
-    """What a bundle keeps."""
-    (found,) = statistics_array("c", known.data_type, [known])
-    return {name: None if not value.is_valid else value for name, value in found.items()}
+def stored(statistics: ColumnStatistics) -> dict[str, Any]:
+    """What a bundle stores."""
+    (fields,) = statistics_array("c", statistics.data_type, [statistics])
+    return {name: None if not value.is_valid else value for name, value in fields.items()}
 
 
 def plain(value: Any) -> Any:
@@ -60,21 +60,21 @@ def plain(value: Any) -> Any:
     return value.as_py()
 
 
-def check_bounds(known: ColumnStatistics, values: pa.ChunkedArray) -> None:
-    """The statistics as they are stored hold for every value, and exact bounds are values."""
+def check_bounds(statistics: ColumnStatistics, values: pa.ChunkedArray) -> None:
+    """Check that stored statistics hold for every value, and that exact bounds are values."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    kept = stored(known)
+    kept = stored(statistics)
     present = values.drop_null()
     if kept["nulls"] is not None:
         assert kept["nulls"].as_py() == values.null_count
     if pa.types.is_floating(values.type):
-        present = present.cast(pa.float64())  # Arrow 19 cannot ask half floats
+        present = present.cast(pa.float64())  # Arrow 19 cannot compare half floats
         is_nan = pc.is_nan(present)
         if kept["has_nan"] is not None:
             assert kept["has_nan"].as_py() == bool(pc.any(is_nan).as_py() or False)
         present = present.filter(pc.invert(is_nan))
-    if known.data_type.root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
+    if statistics.data_type.root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
         present = present.cast(pa.large_binary())
     for bound, exact, beyond in (
         (kept["min"], kept["min_exact"].as_py(), min),
@@ -97,20 +97,20 @@ def test_statistics_bound_the_values_of_every_type(name: str, nulls: str) -> Non
     data = written(pa.table({"c": with_nulls(COLUMNS[name], nulls)}), row_group_size=300)
     columns, statistics = described(data)
     values = read_rows(BytesSource(data)).column("c")
-    for known in (
+    for bounds in (
         footer_statistics(columns["c"], statistics),
         value_statistics(columns["c"], values),
     ):
-        if name in ("null", "duration", "decimal256"):  # no such type
-            assert known is None
+        if name in ("null", "duration", "decimal256"):  # a type without statistics
+            assert bounds is None
             continue
-        assert known is not None
-        check_bounds(known, values)
+        assert bounds is not None
+        check_bounds(bounds, values)
         has_values = values.null_count < ROWS
-        assert (known.minimum is not None) == (known.maximum is not None)
-        if name != "float16":  # of which footers are not asked
-            assert (known.minimum is not None) == has_values
-        assert known.nulls == values.null_count
+        assert (bounds.minimum is not None) == (bounds.maximum is not None)
+        if name != "float16":  # whose footers are not used
+            assert (bounds.minimum is not None) == has_values
+        assert bounds.nulls == values.null_count
 
 
 SAMPLED = (
@@ -128,70 +128,70 @@ def test_statistics_bound_any_values(data: st.DataObject, name: str, group: int)
         row_group_size=group,
         store_decimal_as_integer=data.draw(st.booleans()),
     )
-    found, statistics = described(file)
+    named, statistics = described(file)
     values = read_rows(BytesSource(file)).column("c")
-    for known in (footer_statistics(found["c"], statistics), value_statistics(found["c"], values)):
-        assert known is not None
-        assert known.data_type == sample.data_type
-        check_bounds(known, values)
+    for bounds in (footer_statistics(named["c"], statistics), value_statistics(named["c"], values)):
+        assert bounds is not None
+        assert bounds.data_type == sample.data_type
+        check_bounds(bounds, values)
 
 
 @given(st.lists(st.none() | st.text(max_size=3).map(lambda text: text * 40), max_size=8))
 def test_statistics_bound_text_over_64_bytes(texts: list[str | None]) -> None:
     data = written(pa.table({"c": pa.array(texts, pa.string())}), row_group_size=3)
-    known = from_footer(data)
-    assert known is not None
-    check_bounds(known, pa.chunked_array([texts], pa.string()))
+    statistics = from_footer(data)
+    assert statistics is not None
+    check_bounds(statistics, pa.chunked_array([texts], pa.string()))
 
 
 def test_footers_give_exact_bounds_of_numbers_and_moments() -> None:
     past = datetime(1969, 12, 31, 23, 59, 59, 999999)
-    known = one(pa.array([past, datetime(1, 1, 1), None], pa.timestamp("us")))
-    assert known.data_type == DataType.parse("TIMESTAMP(6)")
-    assert (known.minimum.as_py(), known.maximum.as_py()) == (datetime(1, 1, 1), past)
-    assert (known.nulls, known.minimum_exact, known.maximum_exact) == (1, True, True)
+    statistics = array_statistics(pa.array([past, datetime(1, 1, 1), None], pa.timestamp("us")))
+    assert statistics.data_type == DataType.parse("TIMESTAMP(6)")
+    assert (statistics.minimum.as_py(), statistics.maximum.as_py()) == (datetime(1, 1, 1), past)
+    assert (statistics.nulls, statistics.minimum_exact, statistics.maximum_exact) == (1, True, True)
     huge = [Decimal("-" + "9" * 38), Decimal("9" * 38)]
-    known = one(pa.array(huge, pa.decimal128(38, 0)))
-    assert (known.minimum, known.maximum) == (huge[0], huge[1])
-    known = one(pa.array([date(1582, 1, 1), date(9999, 12, 31)]))
-    assert known.minimum.as_py() == date(1582, 1, 1)
-    known = one(pa.array([3, 2**64 - 1], pa.uint64()))
-    assert (known.minimum, known.maximum) == (3, 2**64 - 1)
+    statistics = array_statistics(pa.array(huge, pa.decimal128(38, 0)))
+    assert (statistics.minimum, statistics.maximum) == (huge[0], huge[1])
+    statistics = array_statistics(pa.array([date(1582, 1, 1), date(9999, 12, 31)]))
+    assert statistics.minimum.as_py() == date(1582, 1, 1)
+    statistics = array_statistics(pa.array([3, 2**64 - 1], pa.uint64()))
+    assert (statistics.minimum, statistics.maximum) == (3, 2**64 - 1)
 
 
 def test_text_of_a_footer_may_be_cut_so_it_is_never_exact() -> None:
-    known = one(pa.array(["fig", "pear"]))
-    assert (known.minimum, known.maximum) == (b"fig", b"pear")
-    assert not known.minimum_exact
-    assert not known.maximum_exact
+    statistics = array_statistics(pa.array(["fig", "pear"]))
+    assert (statistics.minimum, statistics.maximum) == (b"fig", b"pear")
+    assert not statistics.minimum_exact
+    assert not statistics.maximum_exact
 
 
 def test_whether_there_is_a_nan_is_not_known_from_a_footer() -> None:
-    known = one(pa.array([1.5, math.nan, -0.0]))
-    assert (known.minimum, known.maximum, known.has_nan) == (0.0, 1.5, None)
-    kept = stored(known)
+    statistics = array_statistics(pa.array([1.5, math.nan, -0.0]))
+    assert (statistics.minimum, statistics.maximum, statistics.has_nan) == (0.0, 1.5, None)
+    kept = stored(statistics)
     assert (str(kept["min"]), str(kept["max"]), kept["has_nan"]) == ("-0.0", "1.5", None)
-    known = one(pa.array([math.nan, None]))
-    assert (known.minimum, known.maximum, known.nulls) == (None, None, 1)
+    statistics = array_statistics(pa.array([math.nan, None]))
+    assert (statistics.minimum, statistics.maximum, statistics.nulls) == (None, None, 1)
 
 
 def test_values_at_hand_give_exact_statistics() -> None:
     data = written(pa.table({"c": [1.5, math.nan, 0.0]}))
     columns, _ = described(data)
-    known = value_statistics(columns["c"], pa.array([1.5, math.nan, 0.0]))
-    assert known == ColumnStatistics.of(pa.array([1.5, math.nan, 0.0]))
-    assert known.has_nan is True
+    statistics = value_statistics(columns["c"], pa.array([1.5, math.nan, 0.0]))
+    assert statistics == ColumnStatistics.of(pa.array([1.5, math.nan, 0.0]))
+    assert statistics.has_nan is True
 
 
 def test_a_row_group_without_statistics_voids_those_of_the_others() -> None:
-    known = one(pa.array([1, 2, 3]), write_statistics=False)
-    assert known == ColumnStatistics(DataType.parse("BIGINT"))
-    # One group holds only NaN, of which a footer says nothing.
-    known = one(pa.array([1.0, 2.0, math.nan, math.nan]), row_group_size=2)
-    assert (known.minimum, known.maximum, known.nulls) == (None, None, 0)
-    # One holds only nulls: the bounds are those of the other.
-    known = one(pa.array([1, 2, None, None], pa.int64()), row_group_size=2)
-    assert (known.minimum, known.maximum, known.nulls) == (1, 2, 2)
+    statistics = array_statistics(pa.array([1, 2, 3]), write_statistics=False)
+    assert statistics == ColumnStatistics(DataType.parse("BIGINT"))
+    # One group has only NaN, about which a footer says nothing.
+    statistics = array_statistics(pa.array([1.0, 2.0, math.nan, math.nan]), row_group_size=2)
+    assert (statistics.minimum, statistics.maximum, statistics.nulls) == (None, None, 0)
+    # One has only nulls: the bounds are those of the other.
+    statistics = array_statistics(pa.array([1, 2, None, None], pa.int64()), row_group_size=2)
+    assert (statistics.minimum, statistics.maximum, statistics.nulls) == (1, 2, 2)
 
 
 def patched(data: bytes, old: bytes, new: bytes) -> bytes:
@@ -223,12 +223,12 @@ def patched(data: bytes, old: bytes, new: bytes) -> bytes:
         ),
     ],
 )
-def test_bounds_that_cannot_be_are_not_known(array: pa.Array, old: bytes, new: bytes) -> None:
-    known = one(array)
-    assert known.minimum is not None
+def test_impossible_bounds_are_unknown(array: pa.Array, old: bytes, new: bytes) -> None:
+    statistics = array_statistics(array)
+    assert statistics.minimum is not None
     data = written(pa.table({"c": array}))
-    found = from_footer(patched(data, old, new))
-    assert found == ColumnStatistics(known.data_type, nulls=0)
+    read = from_footer(patched(data, old, new))
+    assert read == ColumnStatistics(statistics.data_type, nulls=0)
 
 
 def test_a_nan_in_the_bounds_of_one_row_group_voids_all() -> None:
@@ -249,7 +249,7 @@ def test_int96_and_nested_columns_have_no_statistics() -> None:
 
 
 def spark_file(fields: list[dict[str, Any]], table: pa.Table, **keys: str) -> bytes:
-    """A file with the metadata that Spark leaves in its own."""
+    """A file with the metadata that Spark writes into its own."""
     schema = json.dumps({"type": "struct", "fields": fields})
     metadata = {"org.apache.spark.sql.parquet.row.metadata": schema}
     metadata |= {f"org.apache.spark.{name}": value for name, value in keys.items()}
@@ -268,11 +268,11 @@ def test_char_and_varchar_are_taken_from_sparks_schema() -> None:
     ]
     data = spark_file(fields, pa.table({"a": ["ab   "], "b": ["cd"], "c": ["ef"]}), version="4.1.4")
     columns, statistics = described(data)
-    found = {name: str(column.data_type) for name, column in columns.items()}
-    assert found == {"a": "CHAR(5)", "b": "VARCHAR(7)", "c": "STRING"}
-    known = footer_statistics(columns["a"], statistics)
-    assert known is not None
-    assert (known.data_type, known.minimum) == (DataType.parse("CHAR(5)"), b"ab   ")
+    types = {name: str(column.data_type) for name, column in columns.items()}
+    assert types == {"a": "CHAR(5)", "b": "VARCHAR(7)", "c": "STRING"}
+    bounds = footer_statistics(columns["a"], statistics)
+    assert bounds is not None
+    assert (bounds.data_type, bounds.minimum) == (DataType.parse("CHAR(5)"), b"ab   ")
 
 
 def test_a_collated_column_gets_no_statistics_and_the_reason() -> None:
@@ -323,11 +323,11 @@ def test_dates_of_the_old_calendar_get_no_statistics_and_the_reason(
     for name, column in columns.items():
         reason = "dates of the old calendar (org.apache.spark.legacyDateTime)"
         assert column.problem == (reason if name in old else "")
-        known = footer_statistics(column, statistics)
-        assert (known is None) == (name in old or name == "n")
+        bounds = footer_statistics(column, statistics)
+        assert (bounds is None) == (name in old or name == "n")
 
 
-def test_int96_of_the_old_calendar_is_told_by_its_own_key() -> None:
+def test_int96_of_the_old_calendar_has_a_key_of_its_own() -> None:
     table = pa.table({"t": pa.array([0], pa.timestamp("us"))})
     for key, version, problem in (
         ("legacyINT96", "4.1.4", "dates of the old calendar (org.apache.spark.legacyINT96)"),
@@ -356,6 +356,6 @@ def test_a_damaged_spark_schema_may_hide_a_collation_so_it_is_an_error() -> None
 
 def test_columns_are_numbered_by_their_leaves() -> None:
     table = pa.table({"struct": NESTED["struct"], "c": COLUMNS["int32"]})
-    known = from_footer(written(table))
-    assert known is not None
-    assert (known.minimum, known.maximum) == (-(2**31), 2**31 - 1)
+    statistics = from_footer(written(table))
+    assert statistics is not None
+    assert (statistics.minimum, statistics.maximum) == (-(2**31), 2**31 - 1)

@@ -14,7 +14,7 @@ from alcid.index.opened import OpenedIndexes
 
 
 def sized(size: int) -> CheckedSource:
-    """A payload of which all was read."""
+    """A payload that was read completely."""
     blocks = b"".join(seal(bytes(size)))
     source = CheckedSource(BytesSource(blocks), 0, size, bytes(4), "payload")
     source.read(0, size)

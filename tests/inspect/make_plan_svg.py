@@ -27,7 +27,7 @@ _WIDTH, _LEFT = 1000, 24
 _INNER = _WIDTH - 2 * _LEFT
 _LABEL = 360  # where the bars of single files begin
 _SHOWN = 8  # files that are read
-# The colours of `page.css`: a picture in a document does not see the style of the page around it.
+# The colours of `page.css`: a picture in a document cannot see the style of its page.
 _STYLE = """
 .paper{fill:#fff}.ink{fill:#1b1f23}.soft{fill:#57606a}
 .c1{fill:#aab2ba}.c2{fill:#56b4e9}.c3{fill:#0072b2}.c4{fill:#009e73}.c5{fill:#cc79a7}
@@ -48,12 +48,12 @@ class GroupCut:
     rows: int
     colour: int
     share: float
-    """How much of its pages is read."""
+    """The share of its pages that is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileCut:
-    """A file as a bar that is cut into row groups."""
+    """A file as a bar that is divided into row groups."""
 
     path: str
     size: int
@@ -93,10 +93,12 @@ def picture(events: alcid.ParquetTable) -> str:
     """The plan of a look-up, after it ran."""
     scan = events.scan(QUESTION)
     scan.to_arrow()
-    told = scan.explain()
-    assert told.outcomes is not None
-    question = f"where {told.predicate}"
-    return plan_svg({**told.to_dict(), "question": question, "outcomes": told.outcomes.columns()})
+    explanation = scan.explain()
+    assert explanation.outcomes is not None
+    question = f"where {explanation.predicate}"
+    return plan_svg(
+        {**explanation.to_dict(), "question": question, "outcomes": explanation.outcomes.columns()}
+    )
 
 
 def plan_svg(plan: Mapping[str, Any]) -> str:
@@ -115,8 +117,8 @@ def plan_svg(plan: Mapping[str, Any]) -> str:
     if read:
         parts.append(_text(_LEFT, y + 12, _read_title(files), "soft"))
         largest = max(file.size for file in read)
-        for place, file in enumerate(read):
-            parts += _file(file, y + 26 + 26 * place, largest)
+        for number, file in enumerate(read):
+            parts += _file(file, y + 26 + 26 * number, largest)
         y += 26 + 26 * len(read)
     tall = y + 14
     paper = element("rect", width=_WIDTH, height=tall, rx=10, class_="paper")
@@ -146,8 +148,8 @@ def _text(x: float, y: float, text: str, kind: str, anchor: str | None = None) -
 
 def _legend(files: PlanFiles, y: int) -> Iterator[Markup]:
     x = float(_LEFT)
-    for one, count in files.legend():
-        colour, stage = one.colour, one.stage
+    for group, count in files.legend():
+        colour, stage = group.colour, group.stage
         yield element(
             "rect", x=f"{x:.0f}", y=y - 11, width=12, height=12, rx=2, class_=f"c{colour}"
         )
@@ -157,7 +159,7 @@ def _legend(files: PlanFiles, y: int) -> Iterator[Markup]:
 
 
 def _file(file: FileCut, y: int, largest: int) -> Iterator[Markup]:
-    """Its name, and a bar as long as it is large, cut into row groups."""
+    """Its name, and a bar of a length for its size, divided into row groups."""
     yield _text(_LEFT, y + 12, _shortened(file.path, 44), "ink")
     whole = (_WIDTH - _LEFT - _LABEL) * file.size / largest
     x, rows = float(_LABEL), max(sum(group.rows for group in file.groups), 1)

@@ -38,7 +38,7 @@ FILE = Region("a file", 0, 9, "group", parts=(HEAD, Region("CRC-32", 5, 4, "chec
 
 
 class Tags(HTMLParser):
-    """The elements of a page: names that open, and their attributes."""
+    """The elements of a page: opening tags and their attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -87,11 +87,11 @@ def _nested(depth: int, width: int, offset: int = 0) -> Region:
     return Region("level", offset, size * width, "group", parts=parts)
 
 
-def test_a_bar_has_only_as_many_levels_as_can_be_told_apart() -> None:
+def test_a_bar_has_only_as_many_levels_as_can_be_distinguished() -> None:
     tags = Tags(byte_strip(_nested(4, 10))).opened
     boxes = [attributes["class"] for tag, attributes in tags if tag == "a"]
     assert len(boxes) == 1 + 10 + 100
-    assert boxes[-1] == "bytes-box bytes-rows"  # by what its bytes are for
+    assert boxes[-1] == "bytes-box bytes-rows"  # by the purpose of its bytes
     assert sum("id" in attributes for _, attributes in tags) == 1 + 10 + 100 + 1000
 
 
@@ -142,15 +142,15 @@ def test_numbers_are_counted_in_ranges_of_one_width(
     least: int, greatest: int, numbers: list[int], labels: list[str], counts: list[str]
 ) -> None:
     drawn = distribution(np.array(numbers), least, greatest, bins=2)
-    found = re.findall(r'<th scope="row">([^<]*)', drawn)
-    assert [label.startswith(said) for label, said in zip(found, labels, strict=True)] == [
+    labelled = re.findall(r'<th scope="row">([^<]*)', drawn)
+    assert [label.startswith(said) for label, said in zip(labelled, labels, strict=True)] == [
         True for _ in labels
     ]
     assert re.findall(r'<td class="number">([^<]*)', drawn) == counts
 
 
 @pytest.mark.parametrize(
-    ("thing", "said"),
+    ("value", "said"),
     [
         (DeletionVector([3, 9]), "Deletion vector of 32 bits: 2 rows from 3 to 9."),
         (DeletionVector(), "Deletion vector of 32 bits: no row is deleted."),
@@ -165,11 +165,11 @@ def test_numbers_are_counted_in_ranges_of_one_width(
     ],
     ids=["vector", "no-vector", "hashes", "no-hash", "sketch", "no-sketch", "index"],
 )
-def test_notebooks_show_what_it_is(thing: object, said: str) -> None:
-    shown = fragment_of(thing)
+def test_notebooks_show_what_it_is(value: object, said: str) -> None:
+    shown = fragment_of(value)
     assert said in shown
     assert shown.startswith('<div class="alcid">')
-    assert f"{said}" in to_html(thing)
+    assert f"{said}" in to_html(value)
 
 
 def test_an_index_whose_file_was_closed_shows_what_is_known(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_an_index_whose_file_was_closed_shows_what_is_known(tmp_path: Path) -> N
 
 
 class FakeFormatter:
-    """IPython's formatter for HTML, as far as types are registered with it."""
+    """IPython's formatter for HTML, as far as types are registered there."""
 
     def __init__(self) -> None:
         self.functions: dict[type, Callable[[object], str]] = {}

@@ -1,4 +1,4 @@
-"""What notebooks are given to show of tables and reports."""
+"""What notebooks show for tables and reports."""
 
 from __future__ import annotations
 
@@ -53,21 +53,24 @@ def test_a_query_shows_the_plan_of_each_table(table: ParquetTable) -> None:
     plan = table.explain("id = 2")
     use = TableUse("t", "/t", 1, ("(id = 2)",), "id = 2", True, ("id",), "", None, "", plan)
     unused = replace(use, name="u", explanation=None)
-    told = SqlExplanation("SELECT id FROM t WHERE id = 2", (use, unused))
-    shown = to_html(told)
+    explanation = SqlExplanation("SELECT id FROM t WHERE id = 2", (use, unused))
+    shown = to_html(explanation)
     assert "<h2>t</h2>" in shown
     assert "Spark&#x27;s filter: (id = 2)" in shown
     assert "no row: it does not occur in Spark&#x27;s optimised plan" in shown
     assert shown.count('class="plan"') == 1
-    assert [one["explanation"] for one in told.to_dict()["tables"]] == [plan.to_dict(), None]
+    assert [shown_table["explanation"] for shown_table in explanation.to_dict()["tables"]] == [
+        plan.to_dict(),
+        None,
+    ]
 
 
 def test_an_explanation_is_written_to_a_file(table: ParquetTable, tmp_path: Path) -> None:
-    told = table.explain("id = 2")
-    save_html(told, tmp_path / "plan.html")
-    assert (tmp_path / "plan.html").read_text(encoding="utf-8") == to_html(told)
-    assert "<h1>where id = 2</h1>" in to_html(told)
-    assert "<h3>where id = 2</h3>" in fragment_of(told)
+    explanation = table.explain("id = 2")
+    save_html(explanation, tmp_path / "plan.html")
+    assert (tmp_path / "plan.html").read_text(encoding="utf-8") == to_html(explanation)
+    assert "<h1>where id = 2</h1>" in to_html(explanation)
+    assert "<h3>where id = 2</h3>" in fragment_of(explanation)
 
 
 def test_the_rows_of_a_table_are_those_that_are_left(table: ParquetTable, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Pages stand alone, and show what they are given as text."""
+"""Pages need no other files, and show their content as text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from alcid.inspect.page import (
 
 
 class Balanced(HTMLParser):
-    """Fails where an element is not closed by its own name."""
+    """Fails if an element is not closed by its own name."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Balanced(HTMLParser):
         assert self.open == []
 
     def handle_starttag(self, tag: str, _: object) -> None:
-        if tag != "meta":  # the only one here that is not closed
+        if tag != "meta":  # the only element here without an end
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -49,8 +49,8 @@ def test_text_is_escaped_once() -> None:
     assert escape(escape(hostile)) == escape(hostile)
     shown = page(hostile, section(hostile, table([hostile], [[hostile]])), subtitle=hostile)
     assert "<b " not in shown
-    found = Balanced(shown)
-    assert found.texts.count(hostile) == 6  # title, heading, subtitle, section, head and cell
+    document = Balanced(shown)
+    assert document.texts.count(hostile) == 6  # title, heading, subtitle, section, head and cell
 
 
 def test_attributes_are_escaped_and_left_out() -> None:
@@ -74,19 +74,19 @@ def test_cells_are_numbers_or_text() -> None:
 
 
 def test_data_does_not_end_its_script() -> None:
-    given = {"</script>": ["<!--", "\u2028", "ü", 1.5, None]}
-    shown = data(given)
+    content = {"</script>": ["<!--", "\u2028", "ü", 1.5, None]}
+    shown = data(content)
     inside = re.fullmatch(r'<script type="application/json">(.*)</script>', shown, re.DOTALL)
     assert inside is not None
     assert "<" not in inside[1]
-    assert json.loads(inside[1]) == given
+    assert json.loads(inside[1]) == content
 
 
 def test_nothing_is_asked_of_a_network() -> None:
     shown = page("x", style("plan.css"), script("plan.js"))
     assert "default-src 'none'" in unescape(shown)
     addresses = set(re.findall(r"https?://[^\s\"'<]+", shown))
-    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name, which nobody asks
+    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name, which nothing requests
     assert not re.search(r"\b(src|href)=|@import|url\(", shown)
 
 

@@ -1,4 +1,4 @@
-"""The peers that the tests of this folder hold us against, started once for each process."""
+"""The peers that the tests of this folder compare us with, started once for each process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def jvm() -> Iterator[PaimonJvm]:
 
 @pytest.fixture(scope="session")
 def java_paimon() -> Iterator[JavaPaimon]:
-    """Whole tables in the hands of the released Paimon, in a JVM that PySpark's jars belong to."""
+    """Whole tables under the released Paimon, in a JVM with PySpark's jars."""
     needs = "Paimon's Java needs java, mvn, the network, py4j and pyspark"
     with started(java_paimon_jvm, needs) as java:
         yield java
@@ -42,7 +42,7 @@ def newest_paimon() -> Iterator[JavaPaimon]:
 
 @pytest.fixture(scope="session")
 def spark_jvm() -> Iterator[Jvm]:
-    """A JVM with the jars of PySpark; a session of Spark is not needed to use them."""
+    """A JVM with the jars of PySpark; they can be used without a session of Spark."""
     with started(spark_jars_jvm, "PySpark's jars need java and pyspark") as jvm:
         yield jvm
 
@@ -57,6 +57,6 @@ def iceberg_java() -> Iterator[IcebergJvm]:
 
 @pytest.fixture(scope="session")
 def pypaimon() -> Iterator[PyPaimon]:
-    """A process with the released pypaimon; its environment is made when it is first asked for."""
+    """A process with the released pypaimon; its environment is made on the first use."""
     with started(pypaimon_process, "pypaimon needs the network, to be installed") as process:
         yield process

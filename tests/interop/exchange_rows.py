@@ -23,7 +23,7 @@ from tests.golden.container_cases import leaf
 from tests.golden.values import Json, f64, timestamp
 
 ROWS = 20_000
-PARTS = 3  # commits that the rows of a season come in
+PARTS = 3  # commits in which the rows of a season arrive
 SEASONS = 2
 LONG = "a razorbill that is rung in the " + "north " * 40
 KINDS = ["auk", "murre", None, "", LONG, "puffin", "Ärger", "auk "]
@@ -97,8 +97,8 @@ def _row(number: int, season: int) -> dict[str, Any]:
 
 
 def rows_of(numbers: Sequence[int] | Int64Array, season: int = 0) -> pa.Table:
-    """The rows of these numbers, as they are in a season."""
-    return pa.Table.from_pylist([_row(int(one), season) for one in numbers], SCHEMA)
+    """The rows with these numbers, as they are in a season."""
+    return pa.Table.from_pylist([_row(int(number), season) for number in numbers], SCHEMA)
 
 
 def part(number: int) -> Int64Array:
@@ -108,28 +108,28 @@ def part(number: int) -> Int64Array:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A predicate in SQL, as Java has it, and as Python says it of a row."""
+    """A predicate in SQL, in Java's form, and as a function of a row in Python."""
 
     sql: str
     java: Json
     holds: Callable[[dict[str, Any]], bool]
-    told: Literal["rows", "files", "nothing"] = "rows"
-    """What the indexes tell: which rows match, which files may have one, or neither."""
+    index_gives: Literal["rows", "files", "nothing"] = "rows"
+    """What the indexes give: the matching rows, the files that may have one, or nothing."""
 
     @property
     def matches(self) -> BoolArray:
-        """For each season and row, whether it holds."""
+        """For each season and row, whether the predicate holds."""
         return _matches(self)
 
 
 @cache
 def _matches(question: Question) -> BoolArray:
-    found = [[question.holds(_row(n, season)) for n in range(ROWS)] for season in range(SEASONS)]
-    return np.array(found, bool)
+    matches = [[question.holds(_row(n, season)) for n in range(ROWS)] for season in range(SEASONS)]
+    return np.array(matches, bool)
 
 
 def _known(column: str, test: Callable[[Any], bool]) -> Callable[[dict[str, Any]], bool]:
-    """A test that nulls do not pass."""
+    """A condition on a column, which nulls do not meet."""
     return lambda row: row[column] is not None and test(row[column])
 
 
@@ -142,13 +142,13 @@ _MOMENT = datetime(1970, 1, 2, 3, 4, 5, 6000)
 _MOMENT_JSON = timestamp(int(_MOMENT.replace(tzinfo=UTC).timestamp() * 1000))
 
 QUESTIONS = [
-    Question("id = 51", leaf("id", "EQUAL", 51), lambda row: row["id"] == 51, told="files"),
-    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: row["id"] == 50, told="files"),
+    Question("id = 51", leaf("id", "EQUAL", 51), lambda row: row["id"] == 51, index_gives="files"),
+    Question("id = 50", leaf("id", "EQUAL", 50), lambda row: row["id"] == 50, index_gives="files"),
     Question(
         "id IN (3, 31, 300, 59997)",
         leaf("id", "IN", 3, 31, 300, 59997),
         lambda row: row["id"] in (3, 31, 300, 59997),
-        told="files",
+        index_gives="files",
     ),
     Question(
         "kind = 'only 0'", leaf("kind", "EQUAL", "only 0"), lambda row: row["kind"] == "only 0"
@@ -157,63 +157,65 @@ QUESTIONS = [
     Question(f"kind = '{LONG}'", leaf("kind", "EQUAL", LONG), lambda row: row["kind"] == LONG),
     Question("kind IS NULL", leaf("kind", "IS_NULL"), lambda row: row["kind"] is None),
     Question(
-        "kind <> 'auk'", leaf("kind", "NOT_EQUAL", "auk"), _known("kind", lambda one: one != "auk")
+        "kind <> 'auk'", leaf("kind", "NOT_EQUAL", "auk"), _known("kind", lambda row: row != "auk")
     ),
     Question(
         "kind LIKE 'only%'",
         leaf("kind", "STARTS_WITH", "only"),
-        _known("kind", lambda one: one.startswith("only")),
-        told="nothing",
+        _known("kind", lambda value: value.startswith("only")),
+        index_gives="nothing",
     ),
     Question(
-        "weight < -25", leaf("weight", "LESS_THAN", -25), _known("weight", lambda one: one < -25)
+        "weight < -25",
+        leaf("weight", "LESS_THAN", -25),
+        _known("weight", lambda value: value < -25),
     ),
     Question(
         "weight BETWEEN 3 AND 5",
         leaf("weight", "BETWEEN", 3, 5),
-        _known("weight", lambda one: 3 <= one <= 5),
+        _known("weight", lambda value: 3 <= value <= 5),
     ),
     Question(
         "score > 140.5",
         leaf("score", "GREATER_THAN", f64(140.5)),
-        _known("score", lambda one: _above(one, 140.5)),
+        _known("score", lambda value: _above(value, 140.5)),
     ),
     Question(
         "score <= -95.25",
         leaf("score", "LESS_OR_EQUAL", f64(-95.25)),
-        _known("score", lambda one: one <= -95.25),
+        _known("score", lambda value: value <= -95.25),
     ),
     Question(
         "price = 95",
         leaf("price", "EQUAL", "95.00"),
-        _known("price", lambda one: one == Decimal("95.00")),
+        _known("price", lambda value: value == Decimal("95.00")),
     ),
     Question(
         "price >= 280",
         leaf("price", "GREATER_OR_EQUAL", "280.00"),
-        _known("price", lambda one: one >= 280),
+        _known("price", lambda value: value >= 280),
     ),
     Question(
         "wide < -70000000000000",
         leaf("wide", "LESS_THAN", "-70000000000000.0000000000"),
-        _known("wide", lambda one: one < -70000000000000),
-        told="nothing",
+        _known("wide", lambda value: value < -70000000000000),
+        index_gives="nothing",
     ),
     Question(
         "day = DATE '1969-12-31'",
         leaf("day", "EQUAL", -1),
-        _known("day", lambda one: one == date(1969, 12, 31)),
+        _known("day", lambda value: value == date(1969, 12, 31)),
     ),
     Question(
         "at < TIMESTAMP '1970-01-02 03:04:05.006'",
         leaf("at", "LESS_THAN", _MOMENT_JSON),
-        _known("at", lambda one: one < _MOMENT),
+        _known("at", lambda value: value < _MOMENT),
     ),
     Question(
         "seen >= TIMESTAMP '1970-01-02 03:04:05.006'",
         leaf("seen", "GREATER_OR_EQUAL", _MOMENT_JSON),
         lambda row: row["seen"] >= _MOMENT,
-        told="nothing",
+        index_gives="nothing",
     ),
     Question(
         "ringed = true AND kind = 'auk'",
@@ -229,8 +231,8 @@ QUESTIONS = [
         "dt = 'a/b=c d'",
         leaf("dt", "EQUAL", "a/b=c d"),
         lambda row: row["dt"] == "a/b=c d",
-        told="nothing",
+        index_gives="nothing",
     ),
 ]
 SOME_QUESTIONS = QUESTIONS[::2]
-"""Where time is short."""
+"""For tests that must be short."""

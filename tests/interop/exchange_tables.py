@@ -1,4 +1,4 @@
-"""A table in several hands: what its rows have to be, and what a plan of ours has to find."""
+"""A table that several systems write: its expected rows, and the expected plans of ours."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def _everything() -> pa.Table:
 
 
 class Model:
-    """The rows that a table has: for each number the season in which it was last written."""
+    """The rows of a table: for each number the season in which it was last written."""
 
     def __init__(self) -> None:
         self.seasons = np.full(ROWS, _ABSENT, np.int64)
 
     def write(self, numbers: Int64Array, season: int = 0) -> pa.Table:
-        """Let rows be there; as they are to be written."""
+        """Add rows to the model; returns them as they are to be written."""
         self.seasons[numbers] = season
         return _everything().take(season * ROWS + numbers)
 
     def delete(self, question: Question) -> int:
-        """Let the rows that match be gone; how many they were."""
+        """Delete the matching rows from the model; returns how many they were."""
         gone = self._matching(question)
         self.seasons[gone] = _ABSENT
         return len(gone)
 
     def rows(self, question: Question | None = None) -> pa.Table:
-        """The rows that match, by their ids."""
+        """The matching rows, sorted by id."""
         numbers = self._matching(question)
         return _everything().take(self.seasons[numbers] * ROWS + numbers)
 
@@ -68,17 +68,17 @@ class Model:
         return shown
 
 
-def check_rows(found: pa.Table, expected: pa.Table) -> None:
-    """The same rows in any order, floats to the bit."""
-    assert found.column_names == SCHEMA.names
-    assert len(found) == len(expected)
-    one, other = _comparable(found), _comparable(expected)
+def check_rows(rows: pa.Table, expected: pa.Table) -> None:
+    """Check equal rows in any order, floats to the bit."""
+    assert rows.column_names == SCHEMA.names
+    assert len(rows) == len(expected)
+    left, other = _comparable(rows), _comparable(expected)
     for name in SCHEMA.names:
-        assert one[name].equals(other[name]), name
+        assert left[name].equals(other[name]), name
 
 
 def _comparable(rows: pa.Table) -> pa.Table:
-    rows = rows.cast(pa.schema([(one.name, one.type) for one in SCHEMA])).sort_by("id")
+    rows = rows.cast(pa.schema([(field.name, field.type) for field in SCHEMA])).sort_by("id")
     bits = rows["score"].combine_chunks().view(pa.int64())
     return rows.set_column(rows.schema.get_field_index("score"), "score", bits)
 
@@ -87,7 +87,7 @@ def _comparable(rows: pa.Table) -> pa.Table:
 
 
 class Physical:
-    """What the data files of a table hold, read without us."""
+    """The content of the data files of a table, read without our code."""
 
     def __init__(self, table: PaimonTable, model: Model) -> None:
         self._files: list[tuple[Int64Array, Int64Array]] = []
@@ -98,18 +98,18 @@ class Physical:
             rows: Any = read(path, columns=["id", "season"])
             ids, seasons = (column.to_numpy().astype(np.int64) for column in rows.columns)
             self._files.append((ids // 3, seasons))
-        assert sum(map(len, (one for one, _ in self._files))) >= len(model.rows())
+        assert sum(map(len, (file for file, _ in self._files))) >= len(model.rows())
 
     def left_by_indexes(self, question: Question) -> tuple[int, int]:
-        """Files and rows; a bloom filter leaves all rows of a file."""
-        return _count(self._matches(question), whole_files=question.told == "files")
+        """Files and rows left by indexes; a bloom filter leaves all rows of a file."""
+        return _count(self._matches(question), whole_files=question.index_gives == "files")
 
     def left_by_vectors(self, question: Question) -> tuple[int, int]:
-        """Files and rows that are not deleted, either, nor written again since."""
+        """Files and rows left by indexes that are neither deleted nor rewritten since."""
         pairs = zip(self._matches(question), self._live, strict=True)
-        if question.told == "files":
-            return _count(live for found, live in pairs if found.any())
-        return _count(found & live for found, live in pairs)
+        if question.index_gives == "files":
+            return _count(live for matching, live in pairs if matching.any())
+        return _count(matching & live for matching, live in pairs)
 
     def _matches(self, question: Question) -> list[BoolArray]:
         return [question.matches[seasons, numbers] for numbers, seasons in self._files]
@@ -120,33 +120,33 @@ class Physical:
 
 
 def _count(files: Iterable[BoolArray], *, whole_files: bool = False) -> tuple[int, int]:
-    found = [one for one in files if one.any()]
-    return len(found), sum(len(one) if whole_files else int(one.sum()) for one in found)
+    hits = [file for file in files if file.any()]
+    return len(hits), sum(len(file) if whole_files else int(file.sum()) for file in hits)
 
 
-def check_plan(told: Explanation, question: Question, physical: Physical) -> None:
-    """Indexes and vectors leave exactly the files and rows that they can leave."""
-    stages = {stage.name: stage for stage in told.stages}
+def check_plan(explanation: Explanation, question: Question, physical: Physical) -> None:
+    """Check that indexes and vectors leave exactly the files and rows that they can."""
+    stages = {stage.name: stage for stage in explanation.stages}
     before, after = stages["file index"].before, stages["file index"].after
     assert sum(stages["file index"].dropped.values()) == before.files - after.files
     assert (after.files, after.rows) == physical.left_by_indexes(question), question.sql
     if "deletion vectors" in stages:
         after = stages["deletion vectors"].after
     assert (after.files, after.rows) == physical.left_by_vectors(question), question.sql
-    for use in told.indexes:
+    for use in explanation.indexes:
         answers = ("answered", "ruled out", "may contain it")
         assert use.outcome in answers, (question.sql, use)
 
 
 def ask_every_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan as if files were so large that every index is worth it."""
+    """Plan as if files were so large that every index pays off."""
     monkeypatch.setattr(
         planner, "full_scan_bytes", lambda table, _: np.full(len(table.sizes), 1 << 40)
     )
 
 
 def check_ours(path: Path, model: Model, questions: Sequence[Question] = QUESTIONS) -> None:
-    """We read what the table has, by plans that use its indexes and vectors."""
+    """Check that we read the rows of the table, with plans that use its indexes and vectors."""
     table = alcid.paimon(path, strict=True)
     check_rows(table.scan().to_arrow(), model.rows())
     physical = Physical(table, model)
@@ -154,5 +154,5 @@ def check_ours(path: Path, model: Model, questions: Sequence[Question] = QUESTIO
         scan = table.scan(question.sql)
         check_rows(scan.to_arrow(), model.rows(question))
         assert table.count(question.sql) == len(model.rows(question))
-        if question.told != "nothing":
+        if question.index_gives != "nothing":
             check_plan(scan.explain(), question, physical)

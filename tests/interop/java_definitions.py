@@ -1,4 +1,4 @@
-"""Table definitions in the hands of Paimon's Java."""
+"""Table definitions under Paimon's Java."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tests.golden.values import Json
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """The first schema of a table, but for the time."""
-    found: dict[str, Any] = json.loads((path / "schema" / "schema-0").read_text("utf-8"))
-    found.pop("timeMillis")
-    return found
+    """The first schema of a table, without the time."""
+    schema: dict[str, Any] = json.loads((path / "schema" / "schema-0").read_text("utf-8"))
+    schema.pop("timeMillis")
+    return schema
 
 
 def create_by_java(java: JavaPaimon, path: Path, like: dict[str, Any]) -> None:
     """Make a table as an engine does, which leaves the ids of columns to Paimon."""
     numbers = count(1000)
-    fields = [{**one, "type": _numbered(one["type"], numbers)} for one in like["fields"]]
+    fields = [{**field, "type": _numbered(field["type"], numbers)} for field in like["fields"]]
     text = {"fields": fields, "partitionKeys": [], "primaryKeys": [], "options": {}}
     kind = java.jvm.java.lang.Class.forName("org.apache.paimon.schema.Schema")
     parsed = java.jvm.paimon.utils.JsonSerdeUtil.fromJson(json.dumps(text), kind)
     builder = java.jvm.paimon.schema.Schema.newBuilder()
-    for one in parsed.fields():
-        builder.column(one.name(), one.type())
+    for field in parsed.fields():
+        builder.column(field.name(), field.type())
     builder.primaryKey(java.items(like["primaryKeys"]))
     builder.partitionKeys(java.items(like["partitionKeys"]))
     for key, value in like["options"].items():
@@ -37,7 +37,7 @@ def create_by_java(java: JavaPaimon, path: Path, like: dict[str, Any]) -> None:
 
 
 def _numbered(kind: Json, numbers: Iterator[int]) -> Json:
-    """A type with other ids of the fields within."""
+    """A type with other ids for the fields inside."""
     if isinstance(kind, str):
         return kind
     made = dict(kind)
@@ -46,7 +46,7 @@ def _numbered(kind: Json, numbers: Iterator[int]) -> Json:
             made[part] = _numbered(made[part], numbers)
     if "fields" in made:
         made["fields"] = [
-            {**one, "id": next(numbers), "type": _numbered(one["type"], numbers)}
-            for one in made["fields"]
+            {**field, "id": next(numbers), "type": _numbered(field["type"], numbers)}
+            for field in made["fields"]
         ]
     return made

@@ -1,4 +1,4 @@
-"""Our containers in the hands of Paimon's Java reader, and what it should answer."""
+"""Our containers read by Paimon's Java, and the answers that it should give."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ANSWERED = {
 
 
 class JavaReader(PayloadReader):
-    """Paimon's reader of the only index of a column in a container."""
+    """Paimon's reader for the only index of a column in a container."""
 
     def __init__(self, jvm: PaimonJvm, index: FileIndex, data_type: str, column: str) -> None:
         self.jvm = jvm
@@ -43,7 +43,7 @@ class JavaReader(PayloadReader):
         (self.reader,) = container.readColumnIndex(column)
 
     def remains(self, literals: Sequence[Json]) -> list[bool]:
-        """Whether the file remains for `= literal`, of many literals in one call."""
+        """Whether the file is kept for `= literal`, for many literals in one call."""
         visit = self.jvm.method(READER, "visitEqual", 2).bindTo(self.reader).bindTo(self.field)
         remain = self.jvm.method("org.apache.paimon.fileindex.FileIndexResult", "remain", 0)
         handle = self.jvm.java.lang.invoke.MethodHandles.filterReturnValue(visit, remain)
@@ -69,14 +69,16 @@ def build(
     options: Mapping[str, str | int],
 ) -> FileIndex:
     """Our index of columns of one type and with the same options, opened as Paimon sees it."""
-    given: dict[str, str | int | float] = {f"file-index.{index_type}.columns": ",".join(columns)}
+    index_options: dict[str, str | int | float] = {
+        f"file-index.{index_type}.columns": ",".join(columns)
+    }
     for column in columns:
         for option, value in options.items():
-            given[f"file-index.{index_type}.{column}.{option}"] = value
+            index_options[f"file-index.{index_type}.{column}.{option}"] = value
     arrays = {
         column: arrow_array(values, DataType.parse(data_type)) for column, values in columns.items()
     }
-    data = FileIndex.build(pa.table(arrays), given).to_bytes()
+    data = FileIndex.build(pa.table(arrays), index_options).to_bytes()
     return FileIndex.from_bytes(data, dict.fromkeys(columns, paimon_type(data_type)), strict=True)
 
 
@@ -88,15 +90,15 @@ def rows(answer: Json) -> BitMap | None:
 
 
 def asked_of(column: Column) -> Iterator[tuple[str, list[Json]]]:
-    """The questions to which Paimon's answer is Spark's, or differs in a way that we know."""
-    for operator, given in questions(column, column.values):
-        nothing = operator == "in" and not given  # of which a bloom filter makes a Java null
-        if trusted({"op": operator, "literals": given}) and not nothing:
-            yield operator, given
+    """The questions to which Paimon's answer equals Spark's, or differs in a known way."""
+    for operator, literals in questions(column, column.values):
+        nothing = operator == "in" and not literals  # which a bloom filter turns into a Java null
+        if trusted({"op": operator, "literals": literals}) and not nothing:
+            yield operator, literals
 
 
 class BruteForce:
-    """Which rows of a column match, asked of each distinct value once."""
+    """The matching rows of a column, with each distinct value checked once."""
 
     def __init__(self, data_type: str, values: Sequence[Json]) -> None:
         self.data_type = paimon_type(data_type)
@@ -104,13 +106,15 @@ class BruteForce:
         self._values = values_of(encoded.dictionary)
         self._codes = np.asarray(encoded.indices)
 
-    def rows(self, operator: str, given: Sequence[Json]) -> BitMap:
+    def rows(self, operator: str, literals: Sequence[Json]) -> BitMap:
         """The rows for which a question is true."""
-        asking = predicate("c", operator, [literal(value, self.data_type) for value in given])
+        asking = predicate("c", operator, [literal(value, self.data_type) for value in literals])
         matching = matching_rows({"c": self._values}, {"c": self.data_type}, asking)
         return BitMap(np.flatnonzero(np.isin(self._codes, matching)))
 
-    def paimon_rows(self, index_type: str, operator: str, given: Sequence[Json]) -> BitMap | None:
+    def paimon_rows(
+        self, index_type: str, operator: str, literals: Sequence[Json]
+    ) -> BitMap | None:
         """The rows that an index of Paimon 1.4.2, not a bloom filter, gives; None for any.
 
         It differs from Spark in two things: a bitmap counts null rows as `<>` and NOT IN, and IS
@@ -118,24 +122,24 @@ class BruteForce:
         """
         if operator not in ANSWERED[index_type]:
             return None
-        found, count = self.rows(operator, given), len(self._codes)
+        matched, count = self.rows(operator, literals), len(self._codes)
         if index_type == "bitmap" and operator in ("neq", "not_in"):
-            return found | self.rows("is_null", ())
-        if index_type == "range-bitmap" and operator == "is_null" and len(found) == count > 0:
+            return matched | self.rows("is_null", ())
+        if index_type == "range-bitmap" and operator == "is_null" and len(matched) == count > 0:
             return BitMap([0, count - 1])
-        return found
+        return matched
 
 
 def check_answers(
     reader: JavaReader, index: FileIndex, name: str, column: Column, force: BruteForce
 ) -> None:
-    """Hold Paimon's answers from our index against brute force."""
-    for operator, given in asked_of(column):
+    """Compare Paimon's answers from our index with brute force."""
+    for operator, literals in asked_of(column):
         if column.index_type == "bloom-filter" and operator in ("eq", "in"):
-            # The same hashes and bits, so that even a false positive is found by both.
-            asked = predicate(name, operator, [literal(v, force.data_type) for v in given])
+            # The same hashes and bits, so even false positives agree.
+            asked = predicate(name, operator, [literal(v, force.data_type) for v in literals])
             expected = index.evaluate(asked).rows
-            assert expected is None or not force.rows(operator, given)
+            assert expected is None or not force.rows(operator, literals)
         else:
-            expected = force.paimon_rows(column.index_type, operator, given)
-        assert rows(reader.ask(operator, given)) == expected, (name, operator, given)
+            expected = force.paimon_rows(column.index_type, operator, literals)
+        assert rows(reader.ask(operator, literals)) == expected, (name, operator, literals)

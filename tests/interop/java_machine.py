@@ -1,4 +1,4 @@
-"""Steps of Paimon's Java, on a table that we write to as well."""
+"""Steps of Paimon's Java on a table that we write to as well."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITE_ONLY = {"write-only": "true"}
 
 
 class JavaMachine(Machine):
-    """A table without a key, that Java and we write to in turn."""
+    """A table without a key that Java and we write to in turn."""
 
     def __init__(self, source: random.Random, path: Path, java: JavaPaimon) -> None:
         self.java = java
@@ -53,9 +53,9 @@ class JavaMachine(Machine):
 
     def check(self) -> None:
         super().check()
-        found = self.java.read(self.path)
-        assert found.column_names == list(self.now.columns)
-        assert as_text(found) == as_text(self.now.named())
+        rows = self.java.read(self.path)
+        assert rows.column_names == list(self.now.columns)
+        assert as_text(rows) == as_text(self.now.named())
         question = draw_question(self.source, self.now.columns, 0)
         if question.java is not None:
             expected = as_text(question.among(self.now.named()))
@@ -70,8 +70,8 @@ class JavaMachine(Machine):
 
     def java_append(self) -> str:
         rows = [{**dict.fromkeys(self.now.columns), **row} for row in self.draw_rows()]
-        given = self.arrow(rows, self.now.columns)
-        self.java.write(self.path, given, options=WRITE_ONLY)
+        written = self.arrow(rows, self.now.columns)
+        self.java.write(self.path, written, options=WRITE_ONLY)
         self.now = self.now.with_rows(rows)
         return f"{len(rows)} rows"
 
@@ -95,13 +95,13 @@ class JavaMachine(Machine):
         options = self.now.schema.options
         if not any(key.endswith(".columns") for key in options):
             return NOTHING
-        # In a manifest Java may give a file the very index that it had before, and loses its rows.
+        # In a manifest, Java may add the same index to a file again, and then loses its rows.
         if options.get("file-index.in-manifest-threshold") != "1 b":
             return NOTHING
         self.table.refresh()
         files, left = self.table.snapshot, self.now.schema.by_id.keys()
-        if any(files.schemas[one.file.schema_id].by_id.keys() - left for one in files.placed):
-            return NOTHING  # it fails on files that have a column which was dropped
+        if any(files.schemas[placed.file.schema_id].by_id.keys() - left for placed in files.placed):
+            return NOTHING  # it fails on files that have a dropped column
         self.java.rewrite_file_index(self.path)
         return ""
 
@@ -111,7 +111,7 @@ class JavaMachine(Machine):
         self.check_past()
         return ""
 
-    # Java follows no option that names a column which is gone.
+    # Java ignores options that name a dropped column.
 
     def add_column(self, name: str, kind: str) -> None:
         self._alter("addColumn", name, kind)

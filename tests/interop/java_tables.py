@@ -29,7 +29,7 @@ def java_list(jvm: PaimonJvm, items: Iterable[Any]) -> Any:
 
 
 def open_table(jvm: PaimonJvm, path: Path) -> Any:
-    """A table that is there."""
+    """An existing table."""
     files = jvm.paimon.fs.local.LocalFileIO()
     return jvm.paimon.table.FileStoreTableFactory.create(files, jvm.paimon.fs.Path(str(path)))
 
@@ -37,7 +37,7 @@ def open_table(jvm: PaimonJvm, path: Path) -> Any:
 def create_table(
     jvm: PaimonJvm, path: Path, types: Mapping[str, str], options: Mapping[str, str]
 ) -> Any:
-    """A new table; columns that are NOT NULL make its primary key."""
+    """A new table; the columns that are NOT NULL are its primary key."""
     builder = jvm.paimon.schema.Schema.newBuilder().option("file.format", "avro")
     for column, data_type in types.items():
         nullable = jvm.data_type(data_type.removesuffix(" NOT NULL"))
@@ -56,7 +56,7 @@ def create_table(
 
 
 def commit(jvm: PaimonJvm, table: Any, messages: Any) -> None:
-    """Commit what writers, or we, prepared."""
+    """Commit what writers, or we, have prepared."""
     builder = call(jvm, "table.Table", "newBatchWriteBuilder", table)
     committer = call(jvm, "table.sink.BatchWriteBuilder", "newCommit", builder)
     committer.commit(messages)
@@ -66,7 +66,7 @@ def commit(jvm: PaimonJvm, table: Any, messages: Any) -> None:
 def write_ids(
     jvm: PaimonJvm, table: Any, ids: Iterable[int], buckets: Mapping[int, int] | None = None
 ) -> None:
-    """Write rows of one INT column in one commit, into given buckets where there are any."""
+    """Write rows of one INT column in one commit, into the given buckets, if any."""
     builder = call(jvm, "table.Table", "newBatchWriteBuilder", table)
     writer = call(jvm, "table.sink.BatchWriteBuilder", "newWrite", builder)
     for number in ids:
@@ -83,22 +83,22 @@ def write_ids(
 def read_ids(jvm: PaimonJvm, table: Any) -> list[int]:
     """The first column, INT, in the order of reading."""
     builder = call(jvm, "table.Table", "newReadBuilder", table)
-    found: list[int] = []
+    ids: list[int] = []
     for split in builder.newScan().plan().splits():
         rows = jvm.paimon.reader.RecordReaderIterator(builder.newRead().createReader(split))
         while rows.hasNext():
-            found.append(rows.next().getInt(0))
+            ids.append(rows.next().getInt(0))
         rows.close()
-    return found
+    return ids
 
 
 def file_meta(jvm: PaimonJvm, name: str, written: WrittenVectors) -> Any:
-    """What the manifest says of a file of vectors that we wrote."""
+    """What the manifest says about a file of vectors that we wrote."""
     ranges = jvm.java.util.LinkedHashMap()
     for part in written.ranges:
         cardinality = jvm.java.lang.Long.valueOf(str(part.cardinality))
-        place = (part.data_file, part.offset, part.length, cardinality)
-        ranges.put(part.data_file, jvm.paimon.index.DeletionVectorMeta(*place))
+        arguments = (part.data_file, part.offset, part.length, cardinality)
+        ranges.put(part.data_file, jvm.paimon.index.DeletionVectorMeta(*arguments))
     sizes = (len(written.data), len(written.ranges))
     return jvm.paimon.index.IndexFileMeta("DELETION_VECTORS", name, *sizes, ranges, None)
 

@@ -1,4 +1,4 @@
-"""Steps of Paimon's Java, on a table with a primary key that we upsert to as well."""
+"""Steps of Paimon's Java on a table with a primary key that we upsert to as well."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import alcid
 from alcid.tables.paimon.metadata.schema import TableSchema
 from tests.interop.java_machine import WRITE_ONLY, JavaMachine
-from tests.tables.paimon.keyed.upsert_machine import Fate, UpsertMachine
+from tests.tables.paimon.keyed.upsert_machine import Outcome, UpsertMachine
 from tests.tables.paimon.machine import NOTHING
 
 __all__ = ["JavaUpsertMachine"]
 
 
 class JavaUpsertMachine(UpsertMachine, JavaMachine):
-    """A table with a key, that Java and we write to in turn."""
+    """A table with a key that Java and we write to in turn."""
 
-    # With a slash in one, a compaction of Java's does not find its own files.
+    # If a value has a slash, a compaction of Java's does not find its own files.
     partition_values: ClassVar[Mapping[str, Sequence[Any]]] = {
         "STRING": ("x", "y z"),
         "INT": (1, -7),
@@ -52,7 +52,7 @@ class JavaUpsertMachine(UpsertMachine, JavaMachine):
 
     def java_upsert(self) -> str:
         rows = [{**dict.fromkeys(self.now.columns), **row} for row in self.draw_rows()]
-        if self.model.descending:  # among the rows of one write, Java takes the greatest even so
+        if self.model.descending:  # even so, Java takes the greatest among the rows of one write
             names = self.now.schema.primary_keys
             rows = list({tuple(row[name] for name in names): row for row in rows}.values())
         kinds = self.draw_kinds(len(rows))
@@ -65,13 +65,13 @@ class JavaUpsertMachine(UpsertMachine, JavaMachine):
             kinds,
             options=WRITE_ONLY if write_only else None,
         )
-        self._killed = set()  # Java's snapshots do not repeat who was killed
-        self.take(kinds, rows, Fate.LEFT if write_only else Fate.SETTLED)
+        self._killed = set()  # Java's snapshots do not show who was killed
+        self.take(kinds, rows, Outcome.LEFT if write_only else Outcome.COMPACTED)
         some = [(kind, *row.values()) for kind, row in zip(kinds, rows, strict=True)]
         return f"{some}, {write_only=}"
 
     def draw_sequence(self, kind: str) -> Any:
-        """Not what compares otherwise in different places of Java: NaN, and zeros of a sign."""
+        """No values that Java itself compares in two ways: NaN, and signed zeros."""
         drawn = super().draw_sequence(kind)
         return -3.5 if kind == "DOUBLE" and drawn is not None and not drawn > 0 else drawn
 

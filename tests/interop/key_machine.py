@@ -1,4 +1,4 @@
-"""Steps on a table with a primary key, which Java writes to, and of which we build the indexes."""
+"""Steps on a table with a primary key that Java writes to, while we build the indexes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.tables.paimon.random_predicates import KINDS, Row, draw_question, dra
 
 __all__ = ["KeyMachine"]
 
-PARTITIONS = ["x", "y z"]  # with a slash in one, a compaction of Java's does not find its own files
+PARTITIONS = ["x", "y z"]  # with a slash, a compaction of Java's does not find its own files
 
 
 @dataclass
 class KeyMachine:
-    """A table with a key, which Java writes to, and of which we build the indexes."""
+    """A table with a key that Java writes to, and whose indexes we build."""
 
     source: random.Random
     path: Path
@@ -44,14 +44,14 @@ class KeyMachine:
             self.partitions, self.keys = [], ["id"]
         threshold = self.source.choice(["1 b", "500 b", "1 mb"])
         options = self.options | {"file-index.in-manifest-threshold": threshold}
-        given = {
+        columns = {
             name: f"{kind} NOT NULL" if name in self.keys else kind
             for name, kind in self.columns.items()
         }
-        self.log.append(f"{given}, {options}, partitioned: {is_partitioned}")
+        self.log.append(f"{columns}, {options}, partitioned: {is_partitioned}")
         self.java.create(
             self.path,
-            given,
+            columns,
             partition_keys=self.partitions,
             primary_keys=self.keys,
             options=options,
@@ -78,8 +78,8 @@ class KeyMachine:
         self.check()
         report = alcid.paimon(self.path).verify(progress=False)
         assert report.ok, str(report)
-        found = alcid.paimon(self.path).scan().to_arrow()
-        assert as_text(found) == as_text(list(self.rows.values()))
+        rows = alcid.paimon(self.path).scan().to_arrow()
+        assert as_text(rows) == as_text(list(self.rows.values()))
 
     def _draw(self, count: int) -> dict[tuple[Any, ...], Row]:
         drawn: dict[tuple[Any, ...], Row] = {}
@@ -144,7 +144,7 @@ class KeyMachine:
         return f"{self.java.expire(self.path)} snapshots"
 
     def check(self) -> None:
-        """Java and we see the same, and with level 0 it is all that was written."""
+        """Java and we see the same rows, and with level 0 these are all that were written."""
         expected = list(self.rows.values())
         merged = alcid.paimon(self.path, merge_on_read=True)
         plain = alcid.paimon(self.path)
@@ -156,9 +156,11 @@ class KeyMachine:
         for _ in range(3):
             question = draw_question(self.source, self.columns)
             for table, rows in ((merged, expected), (plain, theirs)):
-                found = as_text(question.among(rows))
+                expected_rows = as_text(question.among(rows))
                 with every_index_is_asked():
-                    assert as_text(table.scan(question.sql).to_arrow()) == found, question.sql
-                assert table.count(question.sql) == len(found), question.sql
+                    assert as_text(table.scan(question.sql).to_arrow()) == expected_rows, (
+                        question.sql
+                    )
+                assert table.count(question.sql) == len(expected_rows), question.sql
                 left = table.scan(question.sql, use_indexes=False).to_arrow()
-                assert as_text(left) == found, question.sql
+                assert as_text(left) == expected_rows, question.sql

@@ -1,4 +1,4 @@
-"""Tables with a primary key in several hands: what their rows have to be, and who reads them."""
+"""Tables with a primary key that several systems use: their expected rows and their readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Peers:
-    """Those who read and write the tables beside us."""
+    """The other systems that read and write the tables."""
 
     java: JavaPaimon
     newest: JavaPaimon
@@ -49,7 +49,7 @@ def peers(java_paimon: JavaPaimon, newest_paimon: JavaPaimon, pypaimon: PyPaimon
 def levels(path: Path, bucket: int | None = None) -> list[int]:
     """The level of every data file, of one bucket or of all; sorted."""
     entries = alcid.paimon(path).snapshot.state.entries
-    return sorted(one.file.level for one in entries if bucket in (None, one.bucket))
+    return sorted(entry.file.level for entry in entries if bucket in (None, entry.bucket))
 
 
 @dataclass
@@ -63,19 +63,19 @@ class KeyedTable:
     options: Mapping[str, str]
     partitions: Sequence[str] = ()
     wins: Callable[[Row, Row], bool] = lambda _new, _old: True
-    """Whether a new row wins against an older one of its key."""
+    """Whether a new row replaces an older one with its key."""
     readers: frozenset[str] = ALL_READERS
-    """Who is able to read such a table."""
+    """The systems that can read such a table."""
     rows: dict[Key, Row] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        given = {
+        columns = {
             name: f"{kind} NOT NULL" if name in self.keys else kind
             for name, kind in self.columns.items()
         }
         self.peers.java.create(
             self.path,
-            given,
+            columns,
             partition_keys=self.partitions,
             primary_keys=self.keys,
             options=self.options,
@@ -87,19 +87,19 @@ class KeyedTable:
     # -- rows ----------------------------------------------------------------------------------
 
     def arrow(self, rows: Sequence[Row]) -> pa.Table:
-        """Rows as they are given to a writer."""
+        """Rows as a writer takes them."""
         arrays = [
-            pa.array([row[place] for row in rows], DataType.parse(kind).to_arrow())
-            for place, kind in enumerate(self.columns.values())
+            pa.array([row[number] for row in rows], DataType.parse(kind).to_arrow())
+            for number, kind in enumerate(self.columns.values())
         ]
         return pa.Table.from_arrays(arrays, names=list(self.columns))
 
     def _key(self, row: Row) -> Key:
-        places = [list(self.columns).index(name) for name in self.keys]
-        return tuple(row[place] for place in places)
+        positions = [list(self.columns).index(name) for name in self.keys]
+        return tuple(row[position] for position in positions)
 
     def _put(self, row: Row) -> bool:
-        """Whether it wins."""
+        """Whether it replaces the older row."""
         old = self.rows.get(self._key(row))
         if old is not None and not self.wins(row, old):
             return False
@@ -115,7 +115,7 @@ class KeyedTable:
         self.write(who, rows, ["+I"] * len(rows), write_only=write_only)
 
     def remove(self, who: str, *rows: Row, write_only: bool = False) -> None:
-        """Delete the rows that have the keys of these."""
+        """Delete the rows with the keys of these."""
         for row in rows:
             self.rows.pop(self._key(row), None)
         self.write(who, rows, ["-D"] * len(rows), write_only=write_only)
@@ -124,13 +124,13 @@ class KeyedTable:
         self, who: str, rows: Sequence[Row], kinds: Sequence[RowKind], *, write_only: bool = False
     ) -> None:
         """Write rows of any kind; the model is left alone."""
-        given = self.arrow(rows)
+        table = self.arrow(rows)
         if who == "we":
-            kinded = given.append_column("what", pa.array(kinds, pa.string()))
+            kinded = table.append_column("what", pa.array(kinds, pa.string()))
             self.table.upsert(kinded, row_kind="what", write_only=write_only)
         else:
             options = WRITE_ONLY if write_only else None
-            self.peers.named(who).write(self.path, given, kinds, options=options)
+            self.peers.named(who).write(self.path, table, kinds, options=options)
 
     def compact(self, who: str) -> None:
         if who == "we":
@@ -140,15 +140,15 @@ class KeyedTable:
 
     # -- what is seen --------------------------------------------------------------------------
 
-    def check(self, *, settled: bool = True) -> None:
-        """All see the rows; those that do not look at level 0 only if nothing is there."""
+    def check(self, *, compacted: bool = True) -> None:
+        """Check that all see the rows; readers that ignore level 0 only if it is empty."""
         expected = as_text(self.arrow(list(self.rows.values())))
         for who in sorted({"java", "newest"} & self.readers):
             java = self.peers.named(who)
-            assert as_text(java.read(self.path, merged=not settled)) == expected, who
+            assert as_text(java.read(self.path, merged=not compacted)) == expected, who
         merged = alcid.paimon(self.path, merge_on_read=True)
         assert as_text(merged.scan().to_arrow()) == expected
-        if settled:
+        if compacted:
             assert as_text(alcid.paimon(self.path).scan().to_arrow()) == expected
             if "pypaimon" in self.readers:
                 assert as_text(self.peers.pypaimon.read(self.path)) == expected
@@ -159,17 +159,17 @@ class KeyedTable:
         assert report.ok, str(report)
 
     def check_rows(self, *, who: str) -> None:
-        """One of Java's readers and we see the rows: what takes the least time to look at."""
+        """One of Java's readers and we see the rows: the quickest check."""
         expected = as_text(self.arrow(list(self.rows.values())))
         assert as_text(self.peers.named(who).read(self.path, merged=True)) == expected
         assert as_text(alcid.paimon(self.path).scan().to_arrow()) == expected
 
     def check_buckets(self) -> dict[Key, int]:
-        """Each key is in one bucket, which has its hash if it is dynamic; the buckets of keys."""
-        found = self.peers.java.key_buckets(self.path, self.keys)
-        buckets = dict(found)
+        """Check that each key is in one bucket, with its hash if it is dynamic; returns buckets."""
+        pairs = self.peers.java.key_buckets(self.path, self.keys)
+        buckets = dict(pairs)
         assert buckets.keys() == self.rows.keys()
-        assert len(buckets) == len(found), "a key in two buckets"
+        assert len(buckets) == len(pairs), "a key in two buckets"
         if self.options.get("bucket", "-1") == "-1":
             self._check_hashes(buckets)
         return buckets
@@ -178,7 +178,10 @@ class KeyedTable:
         indexes = self.peers.java.hash_indexes(self.path)
         for partition in {partition for partition, _ in indexes}:
             hashes = [
-                one for place, held in indexes.items() if place[0] == partition for one in held
+                number
+                for (part, _), numbers in indexes.items()
+                if part == partition
+                for number in numbers
             ]
             assert len(hashes) == len(set(hashes)), "a hash in two buckets"
         for (key, bucket), number in zip(buckets.items(), self._hashes(buckets), strict=True):

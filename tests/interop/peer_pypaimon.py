@@ -35,7 +35,7 @@ from pypaimon.table.source.deletion_file import DeletionFile
 from pypaimon.write.commit_message import CommitMessage
 from pypaimon.write.row_key_extractor import RowKeyExtractor, _bucket_from_hash
 
-# How pypaimon calls the functions of predicates, where the name in lower case is not enough.
+# pypaimon's names for the functions of predicates that are not just lower case.
 FUNCTIONS = {
     "IN": "is_in",
     "NOT_IN": "is_not_in",
@@ -58,8 +58,8 @@ def predicate(builder: Any, question: dict[str, Any]) -> Any:
     function = question["function"]
     call = getattr(builder, FUNCTIONS.get(function, function.lower()))
     literals = question["literals"]
-    given = [literals] if function in ("IN", "NOT_IN") else literals
-    return call(question["column"], *given)
+    arguments = [literals] if function in ("IN", "NOT_IN") else literals
+    return call(question["column"], *arguments)
 
 
 class Warehouse:
@@ -114,7 +114,7 @@ class Warehouse:
         columns: list[str] | None,
         options: dict[str, str],
     ) -> None:
-        """Write the rows that match to an Arrow file."""
+        """Write the matching rows to an Arrow file."""
         opened = self._table(table)
         builder = (opened.copy(options) if options else opened).new_read_builder()
         if where is not None:
@@ -126,9 +126,9 @@ class Warehouse:
             writer.write_table(rows)
 
     def snapshots(self, table: str) -> list[list[Any]]:
-        """The number and the kind of every snapshot."""
-        found = self._table(table).snapshot_manager().list_snapshots()
-        return [[snapshot.id, snapshot.commit_kind] for snapshot in found]
+        """The id and the kind of every snapshot."""
+        snapshots = self._table(table).snapshot_manager().list_snapshots()
+        return [[snapshot.id, snapshot.commit_kind] for snapshot in snapshots]
 
     def location(self, table: str) -> str:
         return str(self._table(table).table_path)
@@ -140,11 +140,11 @@ class Warehouse:
     def column(self, table: str, column: str) -> dict[int, list[Any]]:
         """The values of a column in the order of reading, for each bucket."""
         builder = self._table(table).new_read_builder()
-        found: dict[int, list[Any]] = {}
+        values: dict[int, list[Any]] = {}
         for split in builder.new_scan().plan().splits():
             rows = builder.new_read().to_arrow([split])
-            found.setdefault(split.bucket, []).extend(rows.column(column).to_pylist())
-        return found
+            values.setdefault(split.bucket, []).extend(rows.column(column).to_pylist())
+        return values
 
     def _entries(self, table: Any) -> list[Any]:
         snapshot = table.snapshot_manager().get_latest_snapshot()
@@ -153,7 +153,7 @@ class Warehouse:
         return list(IndexManifestFile(table).read(snapshot.index_manifest))
 
     def index_files(self, table: str) -> list[dict[str, Any]]:
-        """The live index files, with the vectors that the manifest says are in them."""
+        """The live index files, with the vectors that the manifest lists in them."""
         opened = self._table(table)
         factory = opened.path_factory()
         return [
@@ -173,7 +173,7 @@ class Warehouse:
         ]
 
     def replace_vectors(self, table: str, path: str, size: int, ranges: list[list[Any]]) -> None:
-        """Commit a file of vectors in place of the one that is live."""
+        """Commit a file of vectors that replaces the live one."""
         opened = self._table(table)
         (old,) = self._entries(opened)
         name = f"{old.index_file.file_name}-1"
@@ -194,19 +194,19 @@ class Warehouse:
         """The positions of the vectors in an index file."""
         file_io = self.catalog.file_io
         return {
-            name: list(DeletionVector.read(file_io, DeletionFile(path, *place)).bit_map())
-            for name, *place in ranges
+            name: list(DeletionVector.read(file_io, DeletionFile(path, *location)).bit_map())
+            for name, *location in ranges
         }
 
     def vector_bytes(self, positions: list[int]) -> str:
-        """A vector made position by position, as hex."""
+        """A vector built position by position, as hex."""
         vector = BitmapDeletionVector()
         for position in positions:
             vector.delete(position)
         return bytes(vector.serialize()).hex()
 
     def hashes(self, arrow: str, types: list[str]) -> list[int]:
-        """The hash of every row, as dynamic buckets use it."""
+        """The hash of every row, as used for dynamic buckets."""
         table = arrow_table(arrow)
         fields = [
             DataField(number, name, AtomicType(data_type))
@@ -227,7 +227,7 @@ class Warehouse:
         return [_bucket_from_hash(key & 0xFFFFFFFF, buckets) for key in hashes]
 
     def assign(self, hashes: list[int], target: int, limit: int) -> list[int]:
-        """The buckets that one assigner gives to keys of a table without rows."""
+        """The buckets that an assigner gives to keys of a table without rows."""
         assigner = HashBucketAssigner(None, 1, 1, 0, target, limit, snapshot=None)
         return [assigner.assign((), self.empty_row_hash(), key) for key in hashes]
 

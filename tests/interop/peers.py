@@ -35,7 +35,7 @@ ENVIRONMENT = ROOT / ".peer-venv"
 # pypaimon holds pyarrow below 20, so it cannot live beside the newest one; and because it does, our
 # own code is tested there with the oldest pyarrow that it allows.
 PACKAGES = ("pypaimon==2.1.*", "pyarrow==19.*", "duckdb>=2", "hypothesis", "pytest>=9")
-# What pyproject.toml claims; the tests themselves run on one of them.
+# The versions that pyproject.toml lists; the tests themselves run on one of them.
 PYTHONS = ("3.11", "3.12", "3.13")
 OTHER_PYTHONS = [
     version for version in PYTHONS if version != f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -51,7 +51,7 @@ TEST_PACKAGES = (
 
 
 def unavailable(why: str) -> NoReturn:
-    """Skip the test; where peers are required, as in CI, fail it."""
+    """Skip the test; if peers are required, as in CI, fail it."""
     if os.environ.get("ALCID_REQUIRE_PEERS") == "1":
         pytest.fail(why, pytrace=False)
     pytest.skip(why)
@@ -62,34 +62,34 @@ def started(peer: Callable[[], AbstractContextManager[T]], needs: str) -> Iterat
     """The peer, or `unavailable` with what it needs."""
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(peer())
+            started_peer = stack.enter_context(peer())
         except UNAVAILABLE as error:
             unavailable(f"{needs}: {error}")
-        yield found
+        yield started_peer
 
 
 # -- pypaimon ----------------------------------------------------------------------------------
 
 
 def pypaimon_python() -> Path:
-    """The Python of an environment that has pypaimon; it is made where that has not been done."""
+    """The Python of an environment with pypaimon, which is made if it does not exist."""
     return _environment(ENVIRONMENT, Path(sys.executable), PACKAGES)
 
 
 def _environment(folder: Path, python: Path, packages: Sequence[str]) -> Path:
-    """The Python of an environment with our own code and some packages; made if it is not there."""
+    """The Python of an environment with our own code and some packages; made if necessary."""
     inside = folder / "bin" / "python"
     done = folder / ".installed"
     folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:  # of several processes one makes it
+    with (folder / "lock").open("w") as lock:  # one process makes it, the others wait
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = "\n".join(packages)
-        if not done.exists() or done.read_text() != wanted:
+        requirements = "\n".join(packages)
+        if not done.exists() or done.read_text() != requirements:
             _run(str(python), "-m", "venv", str(folder))
             (folder / ".gitignore").write_text("*\n")
             pip = [str(inside), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
             _run(*pip, "--editable", str(ROOT), *packages)
-            done.write_text(wanted)
+            done.write_text(requirements)
     return inside
 
 
@@ -109,7 +109,7 @@ def other_python(version: str) -> Path | None:
     Looked for on the PATH, and among the versions of pyenv, whose `python3.12` on the PATH is only
     a script that may refuse.
     """
-    named = [found] if (found := shutil.which(f"python{version}")) else []
+    named = [path] if (path := shutil.which(f"python{version}")) else []
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     named += map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))
     for command in named:
@@ -132,7 +132,7 @@ class PyPaimon:
         self._receive()
 
     def ask(self, request: str, **arguments: Any) -> Any:
-        """Send a request, and return what is answered."""
+        """Send a request, and return the answer."""
         assert self._process.stdin is not None
         print(json.dumps({"request": request, **arguments}), file=self._process.stdin, flush=True)
         return self._receive()
@@ -147,7 +147,7 @@ class PyPaimon:
         return answer["answer"]
 
     def new_path(self) -> Path:
-        """A path at which nothing is."""
+        """A path that does not exist yet."""
         self._files += 1
         return self._folder / f"file-{self._files}"
 
@@ -158,14 +158,14 @@ class PyPaimon:
         options: dict[str, str],
         partition_keys: Sequence[str] = (),
     ) -> str:
-        """Make a table of these columns, without rows, and return its name."""
+        """Make a table with these columns, without rows, and return its name."""
         name = f"t_{self.new_path().name}".replace("-", "_")
-        given = {"table": name, "arrow": self.arrow_file(table), "keys": list(keys)}
-        self.ask("create", **given, partition_keys=list(partition_keys), options=options)
+        arguments = {"table": name, "arrow": self.arrow_file(table), "keys": list(keys)}
+        self.ask("create", **arguments, partition_keys=list(partition_keys), options=options)
         return name
 
     def location(self, name: str) -> Path:
-        """Where a table that it made is."""
+        """The path of a table that it made."""
         return Path(self.ask("location", table=name).removeprefix("file:"))
 
     def write(self, name: str | Path, rows: pa.Table) -> None:
@@ -179,15 +179,15 @@ class PyPaimon:
         columns: Sequence[str] | None = None,
         options: dict[str, str] | None = None,
     ) -> pa.Table:
-        """The rows that match; the predicate as `JavaPaimon` has it, with plain literals."""
+        """The matching rows; the predicate is that of `JavaPaimon`, with plain literals."""
         path = str(self.new_path())
-        given = {"where": where, "columns": columns, "options": options or {}}
-        self.ask("read", table=str(name), arrow=path, **given)
+        arguments = {"where": where, "columns": columns, "options": options or {}}
+        self.ask("read", table=str(name), arrow=path, **arguments)
         with pa.memory_map(path) as source:
             return pa.ipc.open_file(source).read_all()
 
     def snapshots(self, name: str | Path) -> list[tuple[int, str]]:
-        """The number and the kind of every snapshot."""
+        """The id and the kind of every snapshot."""
         return [(number, kind) for number, kind in self.ask("snapshots", table=str(name))]
 
     def arrow_file(self, table: pa.Table) -> str:
@@ -227,11 +227,11 @@ class Jvm:
         lang = self.java.lang
         primitives = {"int": lang.Integer, "long": lang.Long}
         types = self.gateway.new_array(lang.Class, len(parameters))
-        for place, kind in enumerate(parameters):
+        for number, kind in enumerate(parameters):
             primitive = primitives.get(kind)
-            types[place] = lang.Class.forName(kind) if primitive is None else primitive.TYPE
-        found = lang.Class.forName(owner).getMethod(name, types)
-        return lang.invoke.MethodHandles.publicLookup().unreflect(found)
+            types[number] = lang.Class.forName(kind) if primitive is None else primitive.TYPE
+        java_method = lang.Class.forName(owner).getMethod(name, types)
+        return lang.invoke.MethodHandles.publicLookup().unreflect(java_method)
 
     def function(self, interface: str, handle: Any) -> Any:
         """The handle as an interface of `java.util.function`, so that Java calls Java."""
@@ -239,7 +239,7 @@ class Jvm:
         return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(kind, handle)
 
     def texts(self, texts: Iterable[str]) -> Any:
-        """A list of `String`, none of them empty or of several lines; crosses as one text."""
+        """A list of `String`, none of them empty or of several lines; sent as one text."""
         tokens = self.java.util.StringTokenizer("\n".join(texts), "\n")
         return self.java.util.Collections.list(tokens)
 
@@ -259,7 +259,7 @@ def spark_jars_jvm() -> Iterator[Jvm]:
 
 
 def main() -> None:
-    """Get what takes long to get before the tests begin, which have a time limit each."""
+    """Download what takes long before the tests begin, which have a time limit each."""
     jars = (BUNDLE, LOGGING, RUNTIME, NEWEST)
     for get in (pypaimon_python, lambda: [fetch_jar(jar) for jar in jars]):
         try:

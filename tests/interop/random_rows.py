@@ -25,6 +25,6 @@ def random_rows(types: Sequence[str], count: int) -> list[list[Json]]:
 def arrow_columns(types: Sequence[str], rows: Sequence[Sequence[Json]]) -> list[pa.Array]:
     """The columns of rows."""
     return [
-        arrow_array([row[place] for row in rows], DataType.parse(data_type))
-        for place, data_type in enumerate(types)
+        arrow_array([row[number] for row in rows], DataType.parse(data_type))
+        for number, data_type in enumerate(types)
     ]

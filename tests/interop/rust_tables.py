@@ -1,4 +1,4 @@
-"""Whole tables in the hands of pypaimon-rust."""
+"""Whole tables under pypaimon-rust."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pypaimon_rust.datafusion import PaimonCatalog, SQLContext
 
 
 class RustWarehouse:
-    """Tables in a folder, made and asked by SQL, written through Arrow."""
+    """Tables in a folder, made and queried by SQL, written through Arrow."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -27,14 +27,14 @@ class RustWarehouse:
         name: str = "t",
         partition_keys: Sequence[str] = (),
     ) -> Path:
-        """Make a table without rows; where it is."""
-        given = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
+        """Make a table without rows; returns its path."""
+        properties = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
         by = f" PARTITIONED BY ({', '.join(partition_keys)})" if partition_keys else ""
-        self.context.sql(f"CREATE TABLE rust.db.{name} ({columns}){by} WITH ({given})")
+        self.context.sql(f"CREATE TABLE rust.db.{name} ({columns}){by} WITH ({properties})")
         return self.folder / "db.db" / name
 
     def link(self, table: Path, name: str = "t") -> None:
-        """Take in a table that is somewhere else."""
+        """Register a table that is somewhere else."""
         (self.folder / "db.db" / name).symlink_to(table, target_is_directory=True)
 
     def _table(self, name: str) -> Any:
@@ -53,15 +53,15 @@ class RustWarehouse:
         builder.new_commit().commit(builder.new_update().delete_by_row_id(list(row_ids)))
 
     def read(self, where: str = "true", columns: str = "*", name: str = "t") -> pa.Table:
-        """The rows for which an SQL condition holds."""
-        found = self.context.sql(f"SELECT {columns} FROM rust.db.{name} WHERE {where}")
-        return pa.Table.from_batches(found)
+        """The rows that meet an SQL condition."""
+        batches = self.context.sql(f"SELECT {columns} FROM rust.db.{name} WHERE {where}")
+        return pa.Table.from_batches(batches)
 
     def ids(self) -> list[int]:
         """The sorted column `id` of the table `t`."""
         return sorted(self.read(columns="id").column(0).to_pylist())
 
     def snapshots(self, name: str = "t") -> list[tuple[int, str]]:
-        """The number and the kind of every snapshot."""
-        found = self._table(name).list_snapshots()
-        return sorted((snapshot.id(), snapshot.commit_kind()) for snapshot in found)
+        """The id and the kind of every snapshot."""
+        snapshots = self._table(name).list_snapshots()
+        return sorted((snapshot.id(), snapshot.commit_kind()) for snapshot in snapshots)

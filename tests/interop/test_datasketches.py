@@ -34,10 +34,10 @@ def read_by_it(data: bytes) -> Any:
 
 
 def check_equal(sketch: ThetaSketch, peer: Any) -> None:
-    """The same estimate, threshold and hashes, seen from both sides."""
+    """Check equal estimates, thresholds and hashes, seen from both sides."""
     assert len(sketch) == peer.num_retained
     assert sketch.theta == peer.theta
-    # It divides by theta as a fraction; we follow Java, where the last bit may be another.
+    # It divides by theta as a fraction; we follow Java, where the last bit may differ.
     assert peer.get_estimate() == len(sketch) / sketch.theta
     assert sketch.estimate == pytest.approx(peer.get_estimate(), rel=1e-15)
     assert hashes(sketch.to_bytes()) == list(peer)
@@ -68,7 +68,7 @@ def test_we_read_its_sketch(count: int, compress: bool) -> None:
 
 @pytest.mark.parametrize("count", [count for count in COUNTS if count <= 4096])
 def test_few_values_make_the_same_sketch(count: int) -> None:
-    """But for two fields that it leaves at zero, and a flag of single values."""
+    """Except for two fields that it leaves at zero, and a flag of single values."""
     check_equal(ours(0, count), theirs(0, count))
 
 
@@ -94,7 +94,7 @@ def test_it_hashes_values_as_we_do(values: list[Any]) -> None:
     [((0, 100), (50, 100)), ((0, 0), (0, 5000)), ((0, 9000), (4000, 30_000)), ((0, 5000), (7, 1))],
 )
 def test_union_of_sketches_from_both_sides(first: tuple[int, int], second: tuple[int, int]) -> None:
-    """Ours, theirs and mixed: of the same two sketches always the same union."""
+    """Ours, theirs and mixed: the union of the same two sketches is always the same."""
     pairs = [
         (ours(*first), ours(*second)),
         (ours(*first), ThetaSketch.from_bytes(theirs(*second).serialize())),

@@ -16,7 +16,7 @@ from tests.golden.iceberg_jvm import IcebergJvm
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 from tests.interop.peers import Jvm
 
-POSITIONS = {name: positions_of(given) for name, given in (SETS | WIDE_SETS).items()}
+POSITIONS = {name: positions_of(rows) for name, rows in (SETS | WIDE_SETS).items()}
 PROPERTIES = {"created-by": "alcid", "größe": '12 日本 🐧 \u2028 / \\ " \n \x01'}
 PAYLOADS = [b"", b"abc", bytes(100_000), bytes(range(256)) * 40]
 
@@ -52,7 +52,7 @@ def read_builder(java: IcebergJvm, data: bytes) -> Any:
 
 
 def contents(java: IcebergJvm, reader: Any) -> list[bytes]:
-    """All blobs, in the order of their places."""
+    """All blobs, in the order of their offsets."""
     lists = java.iceberg.relocated.com.google.common.collect.Lists
     pairs = lists.newArrayList(reader.readAll(reader.fileMetadata().blobs()))
     return [buffer_bytes(pair.second()) for pair in pairs]
@@ -72,7 +72,7 @@ def test_it_reads_our_file(
     reader = read_builder(iceberg_java, data).build()
     metadata = reader.fileMetadata()
     assert dict(metadata.properties()) == properties
-    # What it would write of what it read is what stands in our footer.
+    # What it would write for what it read is what our footer has.
     parser = iceberg_java.iceberg.puffin.FileMetadataParser
     assert parser.toJson(metadata, False) == footer_text(data)
     assert contents(iceberg_java, reader) == [payload for payload in PAYLOADS for _ in codecs]
@@ -99,8 +99,8 @@ def test_we_read_its_file(iceberg_java: IcebergJvm, codec: str) -> None:
     chosen = getattr(classes.puffin.PuffinCompressionCodec, codec)
     for number, payload in enumerate(PAYLOADS):
         content = iceberg_java.java.nio.ByteBuffer.wrap(payload)
-        given = ("kind", [number], number - 2, 2**63 - 1, content, chosen, {"n": str(number)})
-        writer.add(classes.puffin.Blob(*given))
+        arguments = ("kind", [number], number - 2, 2**63 - 1, content, chosen, {"n": str(number)})
+        writer.add(classes.puffin.Blob(*arguments))
     writer.finish()
     data = bytes(output.toByteArray())
     with puffin.open(io.BytesIO(data), footer_size=writer.footerSize()) as reader:
@@ -111,7 +111,7 @@ def test_we_read_its_file(iceberg_java: IcebergJvm, codec: str) -> None:
             assert (blob.snapshot_id, blob.sequence_number) == (number - 2, 2**63 - 1)
             assert blob.codec == (None if codec == "NONE" else "zstd")
             assert blob.properties == {"n": str(number)}
-    if codec == "NONE":  # of zstd, every writer has its own bytes
+    if codec == "NONE":  # with zstd, every writer has its own bytes
         file = io.BytesIO()
         with puffin.create(file, properties=reader.properties) as ours:
             for blob, payload in zip(reader.blobs, PAYLOADS, strict=True):
@@ -159,7 +159,7 @@ def vectors_file(vectors: Mapping[str, Iterable[int]]) -> tuple[bytes, list[puff
 
 
 def delete_file(java: IcebergJvm, path: str, size: int, blob: puffin.Blob) -> Any:
-    """What a manifest says of a vector in a Puffin file."""
+    """What a manifest says about a vector in a Puffin file."""
     spec = java.iceberg.PartitionSpec.unpartitioned()
     return (
         java.iceberg.FileMetadata.deleteFileBuilder(spec)
@@ -177,14 +177,14 @@ def delete_file(java: IcebergJvm, path: str, size: int, blob: puffin.Blob) -> An
 
 def deleted(java: IcebergJvm, index: Any) -> list[int]:
     """The positions of an index, which Iceberg goes through one by one."""
-    found = java.java.util.ArrayList()
+    java_list = java.java.util.ArrayList()
     handle = Jvm(java.gateway).method("java.util.ArrayList", "add", "java.lang.Object")
-    index.forEach(java.interface("LongConsumer", handle.bindTo(found)))
-    return [int(text) for text in found.toString()[1:-1].split(", ") if text]
+    index.forEach(java.interface("LongConsumer", handle.bindTo(java_list)))
+    return [int(text) for text in java_list.toString()[1:-1].split(", ") if text]
 
 
 def test_it_loads_our_vectors_as_a_scan_does(iceberg_java: IcebergJvm) -> None:
-    """By offset and size of the manifest; every one of a file of many."""
+    """By offset and size in the manifest; every vector of a file with many."""
     data, blobs = vectors_file(POSITIONS)
     files = iceberg_java.iceberg.inmemory.InMemoryFileIO()
     files.addFile("memory:ours.puffin", data)
@@ -194,20 +194,20 @@ def test_it_loads_our_vectors_as_a_scan_does(iceberg_java: IcebergJvm) -> None:
     function = iceberg_java.interface("Function", opens.bindTo(files))
     loader = iceberg_java.iceberg.data.BaseDeleteLoader(function)
     for blob, (name, positions) in zip(blobs, POSITIONS.items(), strict=True):
-        place = delete_file(iceberg_java, "memory:ours.puffin", len(data), blob)
-        index = loader.loadPositionDeletes([place], name)
+        java_file = delete_file(iceberg_java, "memory:ours.puffin", len(data), blob)
+        index = loader.loadPositionDeletes([java_file], name)
         assert deleted(iceberg_java, index) == positions, name
         assert index.cardinality() == len(positions)
 
 
 def check_both_directions(java: IcebergJvm, positions: list[int]) -> None:
-    """The same bytes as Iceberg makes; it reads ours, and we read its."""
+    """The same bytes as Iceberg's; it reads ours, and we read its."""
     theirs = java.serialize(java.position_index(positions))
     data, (blob,) = vectors_file({"data.parquet": positions})
     ours = data[blob.offset : blob.offset + blob.length]
     assert ours == theirs
-    place = delete_file(java, "memory:ours", len(data), blob)
-    read = java.iceberg.deletes.PositionDeleteIndex.deserialize(ours, place)
+    java_file = delete_file(java, "memory:ours", len(data), blob)
+    read = java.iceberg.deletes.PositionDeleteIndex.deserialize(ours, java_file)
     assert deleted(java, read) == positions
     assert DeletionVector.from_bytes(theirs, len(positions)).to_numpy().tolist() == positions
 
@@ -233,10 +233,10 @@ def test_its_writer_makes_the_same_file(iceberg_java: IcebergJvm) -> None:
     output = classes.inmemory.InMemoryOutputFile("memory:theirs.puffin")
     handles = lang.invoke.MethodHandles
     anything = lang.Class.forName("java.lang.Object")
-    given = handles.constant(lang.Class.forName("org.apache.iceberg.io.OutputFile"), output)
+    handle = handles.constant(lang.Class.forName("org.apache.iceberg.io.OutputFile"), output)
     no_earlier = handles.dropArguments(handles.constant(anything, None), 0, [anything])
     writer = classes.deletes.BaseDVFileWriter(
-        iceberg_java.interface("Supplier", given), iceberg_java.interface("Function", no_earlier)
+        iceberg_java.interface("Supplier", handle), iceberg_java.interface("Function", no_earlier)
     )
     path, positions = "s3://bucket/größe/data.parquet", POSITIONS["mixed_containers"]
     spec = classes.PartitionSpec.unpartitioned()

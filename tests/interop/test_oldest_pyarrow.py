@@ -1,4 +1,4 @@
-"""Our own tests once more, with the oldest pyarrow that is supported."""
+"""Our own tests once more, with the oldest supported pyarrow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TESTS = (
     "tests/datafiles/parquet/test_scan.py",
     "tests/datafiles/parquet/test_types.py",
     "tests/scan/test_edges.py",
-    "--deselect=tests/scan/test_edges.py::TestManyColumns",  # counts bytes, for long
+    "--deselect=tests/scan/test_edges.py::TestManyColumns",  # counts bytes, which takes long
     "tests/scan/test_sorting.py",
     "tests/expressions/test_rows.py",
     "tests/tables/paimon/test_golden_tables.py",
@@ -36,8 +36,8 @@ def test_plans_and_reads_work_with_the_oldest_pyarrow() -> None:
     except UNAVAILABLE as error:
         unavailable(f"needs pyarrow 19 in an environment of its own: {error}")
     version = "import pyarrow; print(pyarrow.__version__)"
-    told = subprocess.run([python, "-c", version], capture_output=True, text=True, check=True)
-    assert told.stdout.startswith("19.")
+    printed = subprocess.run([python, "-c", version], capture_output=True, text=True, check=True)
+    assert printed.stdout.startswith("19.")
     ended = subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS],
         cwd=ROOT,

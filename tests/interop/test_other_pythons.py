@@ -1,4 +1,4 @@
-"""The quick tests once more, on every version of Python that is claimed and found."""
+"""The quick tests once more, on every listed version of Python that is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we append to a Paimon table, as Java, pypaimon and pypaimon-rust read and go on with it."""
+"""Rows that we append to a Paimon table: Java, pypaimon and pypaimon-rust read and extend it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def rows_of(start: int, stop: int) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(numbers, pa.int32()),
-            "name": [f"name {one % 7}" if one % 5 else None for one in numbers],
-            "score": [one / 4 for one in numbers],
-            "dt": [("a/b", None, "é x")[one % 3] for one in numbers],
+            "name": [f"name {number % 7}" if number % 5 else None for number in numbers],
+            "score": [number / 4 for number in numbers],
+            "dt": [("a/b", None, "é x")[number % 3] for number in numbers],
         }
     )
 
@@ -45,8 +45,8 @@ def sorted_rows(rows: pa.Table) -> list[str]:
 
 
 def ids(rows: pa.Table) -> list[int]:
-    found: list[int] = sorted(rows["id"].to_pylist())
-    return found
+    numbers: list[int] = sorted(rows["id"].to_pylist())
+    return numbers
 
 
 @pytest.mark.parametrize("nanoseconds", [False, True], ids=["microseconds", "nanoseconds"])
@@ -56,7 +56,7 @@ def test_java_reads_values_of_every_type(
     columns, rows = every_type(nanoseconds)
     ours, theirs = (create(tmp_path / name, columns, options={}) for name in ("ours", "theirs"))
     append_arrow(ours, rows)
-    times = rows.schema.get_field_index("at6")  # which Java keeps in milliseconds
+    times = rows.schema.get_field_index("at6")  # which Java stores in milliseconds
     java_paimon.write(
         tmp_path / "theirs",
         rows.set_column(times, "at6", rows["at6"].cast(pa.time32("ms"))),
@@ -66,9 +66,9 @@ def test_java_reads_values_of_every_type(
         assert java.read(tmp_path / "ours").equals(expected)
     theirs.refresh()
     assert ours.scan().to_arrow().equals(theirs.scan().to_arrow())
-    (one,), (other,) = ours.snapshot.state.entries, theirs.snapshot.state.entries
-    assert one.file.stats_columns == other.file.stats_columns
-    assert one.file.value_stats.null_counts == other.file.value_stats.null_counts
+    (ours_entry,), (other,) = ours.snapshot.state.entries, theirs.snapshot.state.entries
+    assert ours_entry.file.stats_columns == other.file.stats_columns
+    assert ours_entry.file.value_stats.null_counts == other.file.value_stats.null_counts
 
 
 def test_java_uses_the_indexes_and_the_statistics(java_paimon: JavaPaimon, tmp_path: Path) -> None:
@@ -82,14 +82,14 @@ def test_java_uses_the_indexes_and_the_statistics(java_paimon: JavaPaimon, tmp_p
         append_arrow(table, rows_of(0, 100))
         append_arrow(table, rows_of(100, 200))
         by_name = java_paimon.read(path, leaf("name", "EQUAL", "name 3"), exact=False)
-        expected = [one for one in range(200) if one % 7 == 3 and one % 5]
-        assert ids(by_name) == expected  # only the bitmaps tell rows apart
+        expected = [number for number in range(200) if number % 7 == 3 and number % 5]
+        assert ids(by_name) == expected  # only the bitmaps can tell the rows apart
         absent = leaf("id", "EQUAL", 1000)
         assert java_paimon.planned_files(path, absent) == []  # by statistics
         files = java_paimon.planned_files(path, leaf("id", "GREATER_OR_EQUAL", 150))
         assert files == [table.snapshot.placed[1].file.name]
         high = java_paimon.read(path, leaf("score", "GREATER_THAN", f64(49.25)))
-        assert ids(high) == [one for one in range(200) if one / 4 > 49.25]
+        assert ids(high) == [number for number in range(200) if number / 4 > 49.25]
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,15 @@ def test_files_are_where_java_would_put_them(
         described.append(
             sorted(
                 (
-                    one.folder,
-                    one.entry.partition,
-                    one.entry.bucket,
-                    one.entry.total_buckets,
-                    one.file.rows,
-                    (one.file.min_sequence, one.file.max_sequence),
-                    one.file.value_stats.maximum,
+                    placed.folder,
+                    placed.entry.partition,
+                    placed.entry.bucket,
+                    placed.entry.total_buckets,
+                    placed.file.rows,
+                    (placed.file.min_sequence, placed.file.max_sequence),
+                    placed.file.value_stats.maximum,
                 )
-                for one in table.snapshot.placed
+                for placed in table.snapshot.placed
             )
         )
     assert described[0] == described[1]
@@ -145,8 +145,8 @@ def test_java_goes_on_with_a_table_that_we_append_to(
     java_paimon.expire(path)
     left = [*left, *range(120, 130)]
     table.refresh()
-    for found in (java_paimon.read(path), table.scan().to_arrow()):
-        assert ids(found) == left
+    for rows in (java_paimon.read(path), table.scan().to_arrow()):
+        assert ids(rows) == left
     expected = [row for row in rows_of(0, 130).to_pylist() if row["id"] in left]
     assert sorted_rows(java_paimon.read(path)) == sorted(map(repr, expected))
 
@@ -176,7 +176,7 @@ def test_the_other_pythons_read_what_we_append(pypaimon: PyPaimon, tmp_path: Pat
     rust = RustWarehouse(tmp_path / "rust")
     rust.link(tmp_path / "t")
     assert sorted_rows(rust.read()) == sorted_rows(rows_of(0, 100))
-    expected = [one for one in range(100) if one % 7 == 3 and one % 5]
+    expected = [number for number in range(100) if number % 7 == 3 and number % 5]
     assert ids(rust.read("name = 'name 3'")) == expected
 
 

@@ -28,7 +28,7 @@ INNER: dict[str, tuple[Any, Any, list[Any]]] = {
     "bag": (
         {"type": "MULTISET", "element": "STRING NOT NULL"},
         pa.map_(pa.string(), pa.int32()),
-        [[("a", 2)], [], None, [("b", 1)]],  # of more, Java reads them in the order of hashes
+        [[("a", 2)], [], None, [("b", 1)]],  # with more, Java reads them in the order of hashes
     ),
     "moments": (
         {"type": "ARRAY", "element": "TIMESTAMP(3) WITH LOCAL TIME ZONE"},
@@ -50,9 +50,9 @@ INNER: dict[str, tuple[Any, Any, list[Any]]] = {
 
 
 def rows(*ids: int) -> pa.Table:
-    found = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
+    columns = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
     schema = pa.schema([pa.field("id", pa.int32(), nullable=False), ("name", pa.string())])
-    return pa.table(found, schema)
+    return pa.table(columns, schema)
 
 
 def test_every_type(java_paimon: JavaPaimon, tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_every_type(java_paimon: JavaPaimon, tmp_path: Path) -> None:
     nested = NESTED | INNER
     columns = types | {name: kind for name, (kind, _, _) in nested.items()}
     table = java_paimon.create(tmp_path / "t", columns, options=AVRO)
-    given = {name: arrow_array(kind, all_values(kind)) for name, kind in types.items()}
-    given |= {name: pa.array(values, kind) for name, (_, kind, values) in nested.items()}
-    java_paimon.write(table, pa.table(given))
+    all_columns = {name: arrow_array(kind, all_values(kind)) for name, kind in types.items()}
+    all_columns |= {name: pa.array(values, kind) for name, (_, kind, values) in nested.items()}
+    java_paimon.write(table, pa.table(all_columns))
     opened = alcid.paimon(table)
     expected = java_paimon.read(table)
     for name in columns:
-        found = opened.scan(columns=[name]).to_arrow()
-        assert json_rows(found) == json_rows(expected.select([name])), name
+        read = opened.scan(columns=[name]).to_arrow()
+        assert json_rows(read) == json_rows(expected.select([name])), name
     assert json_rows(opened.scan().to_arrow()) == json_rows(expected)
     assert opened.count("c_decimal = 99999999.99 AND c_date < DATE '1970-01-01'") == 1
     assert opened.count("c_timestamp_6 >= TIMESTAMP '2023-01-01 00:00:00'") == 1
@@ -118,9 +118,9 @@ def test_levels_of_several_formats(java_paimon: JavaPaimon, tmp_path: Path) -> N
     formats = {path.suffix for path in table.rglob("data-*")}
     assert formats == {".avro", ".orc"}
     opened = alcid.paimon(table)
-    found = opened.scan().to_arrow().sort_by("id")
-    assert found.column("id").to_pylist() == [number for number in range(100) if number != 7]
-    assert found.equals(java.read(table).sort_by("id").cast(found.schema))
+    read_rows = opened.scan().to_arrow().sort_by("id")
+    assert read_rows.column("id").to_pylist() == [number for number in range(100) if number != 7]
+    assert read_rows.equals(java.read(table).sort_by("id").cast(read_rows.schema))
     assert opened.verify().ok
 
 

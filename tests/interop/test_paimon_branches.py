@@ -1,4 +1,4 @@
-"""Branches that Paimon's Java made: each has schemas, snapshots and tags of its own."""
+"""Branches that Paimon's Java made: each has its own schemas, snapshots and tags."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COLUMNS = {"id": "INT", "name": "STRING"}
 
 
 def rows(*ids: int, extra: bool = False) -> pa.Table:
-    found = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
-    return pa.table(found | ({"more": pa.array(ids, pa.int64())} if extra else {}))
+    columns = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
+    return pa.table(columns | ({"more": pa.array(ids, pa.int64())} if extra else {}))
 
 
 def ids(table: alcid.PaimonTable, where: str | None = None) -> list[int]:
-    found = table.scan(where).to_arrow().column("id").to_pylist()
-    return sorted(found)
+    numbers = table.scan(where).to_arrow().column("id").to_pylist()
+    return sorted(numbers)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_branch_has_its_own_snapshots_and_tags(java_paimon: JavaPaimon, table:
 def test_a_ref_is_a_tag_or_a_branch(table: Path) -> None:
     assert alcid.table(table, ref="empty").count() == 0
     assert alcid.table(table, ref="first").count() == 2
-    assert alcid.table(table, ref="old").count() == 4  # of both names, the tag
+    assert alcid.table(table, ref="old").count() == 4  # of the two with this name, the tag
     with pytest.raises(FileGoneError, match="no tag none"):
         alcid.table(table, ref="none")
 

@@ -1,4 +1,4 @@
-"""Indexes that we build on Paimon tables, in the hands of released readers and writers."""
+"""Indexes that we build on Paimon tables, used by released readers and writers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.interop.rust_tables import RustWarehouse
 KIND = {"file-index.bitmap.columns": "kind"}
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb"}
 BESIDE = {"file-index.in-manifest-threshold": "1 b"}
-# Of a column without a value, Java's own range-bitmap answers IS NULL with two rows.
+# For a column without values, Java's own range-bitmap answers IS NULL with two rows.
 WRONG_IN_JAVA = ("evolution", "added", "range-bitmap")
 WITHOUT = {"file-index.read.enabled": "false"}
 
@@ -48,8 +48,8 @@ def rings(rows: pa.Table) -> list[int]:
 
 def answers_agree(java: JavaPaimon, path: Path) -> None:
     for question in QUESTIONS:
-        found = rings(java.read(path, question))
-        assert found == rings(java.read(path, question, options=WITHOUT)), question
+        matched = rings(java.read(path, question))
+        assert matched == rings(java.read(path, question, options=WITHOUT)), question
 
 
 def two_files(java: JavaPaimon, path: Path, options: dict[str, str]) -> PaimonTable:
@@ -66,29 +66,29 @@ def two_files(java: JavaPaimon, path: Path, options: dict[str, str]) -> PaimonTa
 def test_java_answers_as_before_with_every_index_that_can_be(
     java_paimon: JavaPaimon, tmp_path: Path, name: str
 ) -> None:
-    path, known = unpack_table(name, tmp_path), expected(name)
+    path, golden = unpack_table(name, tmp_path), expected(name)
     table = alcid.paimon(path)
     columns: dict[str, list[str]] = {}
     for column, data_type in table.snapshot.schema.types.items():
         for index_type in indexes_for(data_type):
             if (name, column, index_type) != WRONG_IN_JAVA:
                 columns.setdefault(index_type, []).append(column)
-    options = {f"file-index.{one}.columns": ",".join(columns[one]) for one in columns}
+    options = {f"file-index.{column}.columns": ",".join(columns[column]) for column in columns}
     report = build(table, options, rebuild=True)
     assert (report.indexed, report.failed) == (len(table.snapshot.state.entries), 0)
-    assert json_rows(java_paimon.read(path)) == known["rows"]
-    for question in known["predicates"]:
-        answer = [known["rows"][row] for row in question["rows"]]
+    assert json_rows(java_paimon.read(path)) == golden["rows"]
+    for question in golden["predicates"]:
+        answer = [golden["rows"][row] for row in question["rows"]]
         assert json_rows(java_paimon.read(path, question["predicate"])) == answer, question
 
 
-@pytest.mark.parametrize("place", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
+@pytest.mark.parametrize("layout", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
 def test_java_uses_the_index(
-    java_paimon: JavaPaimon, tmp_path: Path, place: dict[str, str]
+    java_paimon: JavaPaimon, tmp_path: Path, layout: dict[str, str]
 ) -> None:
-    """A wrong index hides rows from it, so that a right one is what it goes by."""
+    """A wrong index hides rows from it, so it does use a correct one."""
     path, where = tmp_path / "t", leaf("kind", "EQUAL", "murre")
-    table = two_files(java_paimon, path, place)
+    table = two_files(java_paimon, path, layout)
     build(table, KIND)
     right = rings(java_paimon.read(path, where))
     assert right == list(range(1, 45, 5))
@@ -101,7 +101,7 @@ def test_java_uses_the_index(
 
 
 def lie(table: PaimonTable) -> None:
-    """Give all files an index by which every bird is a dodo."""
+    """Give all files an index in which every bird is a dodo."""
     entries = table.snapshot.state.entries
     wrong = []
     for entry in entries:
@@ -119,16 +119,16 @@ def lie(table: PaimonTable) -> None:
 # -- turns -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
+@pytest.mark.parametrize("layout", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
 def test_none_and_some_in_turn_keeps_the_rows_for_everybody(
     java_paimon: JavaPaimon,
     newest_paimon: JavaPaimon,
     pypaimon: PyPaimon,
     tmp_path: Path,
-    place: dict[str, str],
+    layout: dict[str, str],
 ) -> None:
     path, where = tmp_path / "t", leaf("kind", "EQUAL", "murre")
-    table = two_files(java_paimon, path, place)
+    table = two_files(java_paimon, path, layout)
     rust = RustWarehouse(tmp_path / "rust")
     rust.link(path)
     every, murres = list(range(45)), list(range(1, 45, 5))
@@ -146,12 +146,12 @@ def test_none_and_some_in_turn_keeps_the_rows_for_everybody(
     assert indexes(table) == []
 
 
-@pytest.mark.parametrize("place", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
+@pytest.mark.parametrize("layout", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
 def test_java_and_we_build_in_turn(
-    java_paimon: JavaPaimon, tmp_path: Path, place: dict[str, str]
+    java_paimon: JavaPaimon, tmp_path: Path, layout: dict[str, str]
 ) -> None:
     path = tmp_path / "t"
-    table = two_files(java_paimon, path, place | INDEXES)
+    table = two_files(java_paimon, path, layout | INDEXES)
     drop(table)
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "kind,ring")
     java_paimon.rewrite_file_index(path)
@@ -160,8 +160,8 @@ def test_java_and_we_build_in_turn(
     assert build(table).snapshot_id is None
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "ring")
     assert build(table).indexed == 2
-    assert "kind" not in {one.column for one in indexes(table)}
-    # Not "kind": in a manifest that would be as it was at first, by which Java loses the rows.
+    assert "kind" not in {index.column for index in indexes(table)}
+    # Not "kind": the manifest would be as it was at first, and Java would lose the rows.
     java_paimon.alter(path, "setOption", "file-index.bitmap.columns", "kind,weight")
     java_paimon.rewrite_file_index(path)
     assert rings(java_paimon.read(path)) == list(range(45))
@@ -173,12 +173,12 @@ def test_java_and_we_build_in_turn(
 # -- what Java does afterwards -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
+@pytest.mark.parametrize("layout", [EMBEDDED, BESIDE], ids=["embedded", "beside"])
 def test_expiry_and_compaction_leave_every_row(
-    java_paimon: JavaPaimon, tmp_path: Path, place: dict[str, str]
+    java_paimon: JavaPaimon, tmp_path: Path, layout: dict[str, str]
 ) -> None:
     path = tmp_path / "t"
-    table = two_files(java_paimon, path, place | {"compaction.min.file-num": "2"})
+    table = two_files(java_paimon, path, layout | {"compaction.min.file-num": "2"})
     for _ in range(2):
         build(table, INDEXES)
         drop(table, types=["bitmap"])
@@ -202,12 +202,12 @@ def test_deleted_rows_stay_deleted(java_paimon: JavaPaimon, tmp_path: Path, buck
     bucketed = {"bucket": "2", "bucket-key": "ring"} if buckets > 0 else {}
     table = two_files(java_paimon, path, VECTORS | bucketed)
     java_paimon.delete(path, leaf("kind", "EQUAL", "puffin"))
-    left = [one for one in range(45) if one * 3 % 5 != 1]
+    left = [number for number in range(45) if number * 3 % 5 != 1]
     assert build(table, INDEXES).failed == 0
     assert rings(java_paimon.read(path)) == left
     answers_agree(java_paimon, path)
     java_paimon.delete(path, leaf("ring", "BETWEEN", 10, 30))
-    left = [one for one in left if not 10 <= one <= 30]
+    left = [number for number in left if not 10 <= number <= 30]
     drop(table)
     assert rings(java_paimon.read(path)) == left
     build(table, INDEXES)
@@ -236,5 +236,5 @@ def test_upserts_go_on(java_paimon: JavaPaimon, tmp_path: Path) -> None:
     assert rings(java_paimon.read(path)) == list(range(40))
     build(table, INDEXES)
     answers_agree(java_paimon, path)
-    found = java_paimon.read(path, leaf("ring", "EQUAL", 6)).to_pylist()
-    assert found == birds(6, 7, season=2).to_pylist()
+    rows = java_paimon.read(path, leaf("ring", "EQUAL", 6)).to_pylist()
+    assert rows == birds(6, 7, season=2).to_pylist()

@@ -10,8 +10,8 @@ from tests.tables.paimon.small_tables import append, create, ids, rows_of, swap_
 
 
 def java_ids(java: JavaPaimon, path: Path) -> list[int]:
-    found: list[int] = java.read(path).column("id").to_pylist()
-    return sorted(found)
+    numbers: list[int] = java.read(path).column("id").to_pylist()
+    return sorted(numbers)
 
 
 def write(java: JavaPaimon, path: Path, numbers: range) -> None:
@@ -23,8 +23,8 @@ def test_java_reads_what_several_processes_committed_at_once(
 ) -> None:
     table = create(tmp_path)
     done = race(str(tmp_path), {}, rounds=16)
-    left = {one for each in done for one in each.appended}
-    left -= {one for each in done for one in each.deleted}
+    left = {name for each in done for name in each.appended}
+    left -= {name for each in done for name in each.deleted}
     assert java_ids(java_paimon, tmp_path) == sorted(left)
     write(java_paimon, tmp_path, range(-5, 0))
     java_paimon.compact(tmp_path)
@@ -48,7 +48,7 @@ def test_java_reads_merged_manifests_and_expires_the_old_ones(
     left = {path.name for path in (tmp_path / "manifest").glob("manifest-[!l]*")}
     assert left == {meta.name for meta in table.snapshot.state.manifests}
     write(java_paimon, tmp_path, range(60, 70))
-    for number in range(70, 80):  # on what Java wrote
+    for number in range(70, 80):  # on top of what Java wrote
         append(table, [number])
     java_paimon.compact(tmp_path)
     assert java_ids(java_paimon, tmp_path) == ids(table) == list(range(80))

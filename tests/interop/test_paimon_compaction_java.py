@@ -1,4 +1,4 @@
-"""What Java's write-only jobs left on level 0, settled and compacted here: Java sees the same."""
+"""What Java's write-only jobs left on level 0 is compacted here: Java sees the same."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ def rows_of(model: dict[int, tuple[str, int]]) -> pa.Table:
     )
 
 
-def settle_all(table: PaimonTable) -> None:
-    """Lift level 0 of all buckets, and nothing more than that needs."""
+def compact_level_0(table: PaimonTable) -> None:
+    """Compact level 0 of all buckets, and nothing more than that needs."""
     table.refresh()
     files = table.snapshot
     keyed = keyed_table(table, "compact")
     buckets = list(buckets_of(files.state, table_paths(files.schema, files.options)))
     made = [
-        one for one in compact_buckets(Threads(), keyed, buckets, full=False) if one is not None
+        bucket
+        for bucket in compact_buckets(Threads(), keyed, buckets, full=False)
+        if bucket is not None
     ]
     if made:
         assert table.committer().commit(lambda _: compact_change(made)) is not None
 
 
 def levels(table: PaimonTable) -> list[int]:
-    """Of all files, sorted."""
+    """For all files, sorted."""
     table.refresh()
     return sorted(entry.file.level for entry in table.snapshot.state.entries)
 
@@ -73,8 +75,8 @@ def test_turns_of_java_and_us(
     java_paimon: JavaPaimon, tmp_path: Path, options: dict[str, str]
 ) -> None:
     source = random.Random(str(options))
-    given = {**VECTORS, **options}
-    path = java_paimon.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options=given)
+    table_options = {**VECTORS, **options}
+    path = java_paimon.create(tmp_path / "t", COLUMNS, primary_keys=["id"], options=table_options)
     table = alcid.paimon(path)
     model: dict[int, tuple[str, int]] = {}
 
@@ -82,7 +84,7 @@ def test_turns_of_java_and_us(
     kinds: list[RowKind] = ["+I"] if "sequence.field" in options else ["+I", "+I", "-D"]
 
     def write(**how: Any) -> None:
-        """Rows, or deletes, by Java."""
+        """Rows, or deletes, written by Java."""
         kind = source.choice(kinds)
         keys = source.sample(range(40), source.choice([1, 8, 25]))
         batch = {key: (chr(97 + key) * source.randrange(60), source.randrange(9)) for key in keys}
@@ -99,17 +101,17 @@ def test_turns_of_java_and_us(
         for _ in range(source.randrange(1, 4)):
             write(options=WRITE_ONLY)
         if source.random() < 0.6:
-            settle_all(table)
+            compact_level_0(table)
         else:
             table.compact()
-            assert set(levels(table)) <= {int(given.get("num-levels", "6")) - 1}
-        if given["deletion-vectors.enabled"] == "true":
+            assert set(levels(table)) <= {int(table_options.get("num-levels", "6")) - 1}
+        if table_options["deletion-vectors.enabled"] == "true":
             assert 0 not in levels(table)
         assert as_text(java_paimon.read(path)) == as_text(rows_of(model))
         assert as_text(alcid.paimon(path).scan().to_arrow()) == as_text(rows_of(model))
         if source.random() < 0.5:
-            write()  # it opens the bucket, sees to its runs, and compacts
-            if given["deletion-vectors.enabled"] == "true":
+            write()  # it opens the bucket, checks its runs, and compacts
+            if table_options["deletion-vectors.enabled"] == "true":
                 assert as_text(java_paimon.read(path)) == as_text(rows_of(model))
         report = alcid.paimon(path).verify(progress=False)
         assert report.ok, str(report)
@@ -145,7 +147,7 @@ def test_files_of_older_schemas_are_merged_into_the_present_one(
     assert as_text(java_paimon.read(path)) == before
 
 
-def test_partitions_and_index_files_beside_the_data(
+def test_partitions_and_index_files_next_to_the_data(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
     path = java_paimon.create(
@@ -164,13 +166,15 @@ def test_partitions_and_index_files_beside_the_data(
         java_paimon.write(path, batch(day, 0, "old"))
         java_paimon.write(path, batch(day, 5, "new"), options=WRITE_ONLY)
     table = alcid.paimon(path)
-    settle_all(table)
+    compact_level_0(table)
     table.refresh()
     expected = as_text(java_paimon.read(path))
     assert len(expected) == 30
-    names = {one.name for one in table.snapshot.state.indexes if one.index_type == DELETION_VECTORS}
+    names = {
+        index.name for index in table.snapshot.state.indexes if index.index_type == DELETION_VECTORS
+    }
     assert len(names) == 4
-    assert names <= {one.name for one in path.glob("dt=*/bucket-*/index-*")}
+    assert names <= {path.name for path in path.glob("dt=*/bucket-*/index-*")}
     assert table.compact({"dt": "a b"}).buckets == 2
     assert as_text(java_paimon.read(path)) == expected
     for day in ("a b", "c"):
@@ -199,14 +203,14 @@ def test_a_writer_that_gives_out_numbers_again_wins_as_it_does_in_java(
         writer.write(rows_of(dict.fromkeys(range(3), ("java", 0))))
         writer.commit()
     table.refresh()
-    numbers = {one.file.level: one.file.max_sequence for one in table.snapshot.state.entries}
+    numbers = {entry.file.level: entry.file.max_sequence for entry in table.snapshot.state.entries}
     assert numbers[0] < numbers[3]
     copied = tmp_path / "copied"
     shutil.copytree(path, copied)
-    java_paimon.write(copied, rows_of({50: ("one more", 0)}))  # it has to lift level 0
-    runs = [one.file.level for one in alcid.paimon(copied).snapshot.state.entries]
+    java_paimon.write(copied, rows_of({50: ("one more", 0)}))  # it has to compact level 0
+    runs = [entry.file.level for entry in alcid.paimon(copied).snapshot.state.entries]
     assert sorted(runs) == [2, 3, 4, 5]
-    settle_all(table)
+    compact_level_0(table)
     table.upsert(rows_of({50: ("one more", 0)}))
     values = ["java"] * 3 + ["we again" + letters] * 2 + ["we" + letters] * 5
     expected = {key: (value, 0) for key, value in enumerate(values)}

@@ -1,4 +1,4 @@
-"""Tables as we define them: the schema that Java writes too, and which everybody writes to."""
+"""Tables as we define them: Java writes the same schema, and all systems write to them."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_types_that_arrow_does_not_have_are_written_as_java_writes_them(
     ours = read_schema(tmp_path / "ours")
     create_by_java(java_paimon, tmp_path / "theirs", ours)
     assert read_schema(tmp_path / "theirs") == ours
-    assert {one["name"] for one in ours["fields"]} == set(columns)
+    assert {field["name"] for field in ours["fields"]} == set(columns)
 
 
 # -- everybody writes to tables that we made ---------------------------------------------------
 
 
 def rows_from(first: int) -> pa.Table:
-    """A row of values, and one of nulls where they may be."""
+    """A row of values, and one of nulls where they are allowed."""
     old = datetime(1960, 1, 1, 1, 1, 1)
     values: dict[str, list[Any]] = {
         "flag": [True, None],
@@ -134,11 +134,11 @@ def test_everybody_writes_to_a_table_that_we_made(
     newest_paimon.write(path, parts[1])
     pypaimon.write(path, parts[2])
     rust.write(parts[3].combine_chunks().to_batches()[0])
-    if "deletion-vectors.enabled" in options:  # until then, what the last two wrote is not shown
+    if "deletion-vectors.enabled" in options:  # until then, the rows of the last two are not shown
         java_paimon.compact(path)
     expected = sorted_rows(pa.concat_tables(parts))
     readers = (java_paimon.read, newest_paimon.read, pypaimon.read)
-    for found in (*(read(path) for read in readers), rust.read()):
-        assert sorted_rows(found) == expected
+    for rows in (*(read(path) for read in readers), rust.read()):
+        assert sorted_rows(rows) == expected
     table.refresh()
     assert sorted_rows(table.scan().to_arrow()) == expected

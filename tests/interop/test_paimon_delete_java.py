@@ -1,4 +1,4 @@
-"""Rows that we delete are gone for every other reader; and both sides go on from there."""
+"""Rows that we delete are gone for every other reader, and both sides continue from there."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ WRITE_ONLY = {"write-only": "true"}
 
 
 def make(java: JavaPaimon, path: Path, options: dict[str, str]) -> PaimonTable:
-    """Three commits of 100 rows, in two partitions, of which one is null."""
+    """Three commits of 100 rows, in two partitions, one of them null."""
     columns = {"id": "INT", "dt": "STRING", "name": "STRING"}
-    given = {"deletion-vectors.enabled": "true"} | options
-    java.create(path, columns, partition_keys=["dt"], options=given)
+    table_options = {"deletion-vectors.enabled": "true"} | options
+    java.create(path, columns, partition_keys=["dt"], options=table_options)
     for start in (0, 100, 200):
         append(java, path, start)
     return PaimonTable(Storage.open(path))
@@ -39,16 +39,16 @@ def append(java: JavaPaimon, path: Path, start: int) -> None:
     rows = pa.table(
         {
             "id": pa.array(numbers, pa.int32()),
-            "dt": pa.array(["a/b" if one % 2 else None for one in numbers], pa.string()),
-            "name": [f"n{one % 7}" for one in numbers],
+            "dt": pa.array(["a/b" if number % 2 else None for number in numbers], pa.string()),
+            "name": [f"n{number % 7}" for number in numbers],
         }
     )
     java.write(path, rows, options=WRITE_ONLY)
 
 
 def ids(rows: pa.Table) -> list[int]:
-    found: list[int] = rows.column("id").to_pylist()
-    return sorted(found)
+    numbers: list[int] = rows.column("id").to_pylist()
+    return sorted(numbers)
 
 
 def below(number: int) -> Any:
@@ -76,7 +76,7 @@ def test_we_and_java_delete_in_turns(
         left -= gone
         check()
 
-    delete_ours("id < 150 AND name = 'n3'", {one for one in range(150) if one % 7 == 3})
+    delete_ours("id < 150 AND name = 'n3'", {number for number in range(150) if number % 7 == 3})
     java_paimon.delete(path, below(20))
     left -= set(range(20))
     check()
@@ -103,7 +103,7 @@ def test_java_finds_rows_by_predicate_among_those_that_we_left(
 ) -> None:
     table = make(java_paimon, tmp_path / "table", LAYOUTS[layout])
     delete(table, "id < 10 OR name = 'n1'")
-    expected = [one for one in range(10, 50) if one % 7 != 1]
+    expected = [number for number in range(10, 50) if number % 7 != 1]
     assert ids(java_paimon.read(tmp_path / "table", below(50))) == expected
 
 
@@ -117,8 +117,8 @@ def test_the_past_stays_as_it_was(java_paimon: JavaPaimon, tmp_path: Path) -> No
         options = {"scan.snapshot-id": str(number)}
         assert ids(java_paimon.read(path, options=options)) == list(range(first, 300))
     java_paimon.expire(path)
-    found = java_paimon.read(path, options={"scan.tag-name": "before"})
-    assert ids(found) == list(range(300))
+    rows = java_paimon.read(path, options={"scan.tag-name": "before"})
+    assert ids(rows) == list(range(300))
     assert ids(java_paimon.read(path)) == list(range(200, 300))
 
 
@@ -135,11 +135,11 @@ def test_java_follows_when_vectors_become_wider(java_paimon: JavaPaimon, tmp_pat
 def test_pypaimon_does_not_see_what_we_delete(
     java_paimon: JavaPaimon, pypaimon: PyPaimon, tmp_path: Path, layout: str
 ) -> None:
-    """Of the two kinds of vectors it reads that of 32 bits."""
+    """Of the two kinds of vectors it reads only that of 32 bits."""
     table = make(java_paimon, tmp_path / "table", LAYOUTS[layout])
     delete(table, "id < 150 AND name = 'n3'")
     delete(table, "id < 20")
-    expected = [one for one in range(20, 300) if one >= 150 or one % 7 != 3]
+    expected = [number for number in range(20, 300) if number >= 150 or number % 7 != 3]
     assert ids(pypaimon.read(tmp_path / "table")) == expected
 
 
@@ -154,7 +154,9 @@ def test_rust_does_not_see_what_we_delete(
     delete(table, "id < 20")
     warehouse = RustWarehouse(tmp_path / "warehouse")
     warehouse.link(tmp_path / "table")
-    assert warehouse.ids() == [one for one in range(20, 300) if one >= 150 or one % 7 != 3]
+    assert warehouse.ids() == [
+        number for number in range(20, 300) if number >= 150 or number % 7 != 3
+    ]
 
 
 @pytest.mark.parametrize("layout", ["unaware", "bucketed"])
@@ -165,15 +167,15 @@ def test_copies_without_vectors(java_paimon: JavaPaimon, tmp_path: Path, layout:
     gone = {*range(90, 110), 250}
     assert delete(table, "id BETWEEN 90 AND 109 OR id = 250").rows == len(gone)
     assert not table.snapshot.state.indexes
-    expected = [one for one in range(300) if one not in gone]
+    expected = [number for number in range(300) if number not in gone]
     assert ids(java.read(path)) == expected == ids(table.scan().to_arrow())
-    assert ids(java.read(path, below(120))) == [one for one in expected if one < 120]
+    assert ids(java.read(path, below(120))) == [number for number in expected if number < 120]
     assert java.read(path, options={"scan.snapshot-id": "3"}).num_rows == 300
     append(java, path, 300)
     java.compact(path)
     table.refresh()
     assert delete(table, "dt IS NULL AND id < 20").rows == 10
-    expected = [one for one in expected if one >= 20 or one % 2] + [*range(300, 400)]
+    expected = [number for number in expected if number >= 20 or number % 2] + [*range(300, 400)]
     assert ids(java.read(path)) == expected == ids(table.scan().to_arrow())
     java.expire(path)
     assert ids(java.read(path)) == expected

@@ -1,4 +1,4 @@
-"""A writer of Java that knows nothing of our upsert leaves keys live twice, until a repair."""
+"""A Java writer that is unaware of our upsert leaves keys live twice, until a repair."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def seen(table: PaimonTable) -> list[tuple[int, str]]:
 @pytest.fixture(params=["java_paimon", "newest_paimon"])
 def java(request: pytest.FixtureRequest) -> JavaPaimon:
     """Each of the releases."""
-    found: JavaPaimon = request.getfixturevalue(request.param)
-    return found
+    paimon: JavaPaimon = request.getfixturevalue(request.param)
+    return paimon
 
 
 def test_marks_that_a_stale_writer_has_dropped_are_made_again(
@@ -65,7 +65,7 @@ def test_marks_that_a_stale_writer_has_dropped_are_made_again(
     with java.open_writer(path) as writer:
         writer.write(rows_of([50], "java"))  # it knows the bucket as it is now
         table.upsert(rows_of(range(10), "ours"))
-        writer.commit()  # with a file of vectors in which only its own mark is
+        writer.commit()  # with a file of vectors that has only its own mark
     expected = all_of(ours=range(10), java=[50], first=[*range(10, 50), *range(51, 100)])
     assert java.read(path).num_rows == 110  # Java does not notice either
     table.refresh()
@@ -125,15 +125,15 @@ def test_keys_that_two_writers_put_into_different_buckets_are_left_once(
     assert java.read(path).num_rows == 15
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (False, 5)
-    assert {one.problem for one in report.problems if one.what == "hashes of keys"} == {
+    assert {problem.problem for problem in report.problems if problem.what == "hashes of keys"} == {
         "5 not in its hash index",
         "5 in the hash index of another bucket too",
     }
 
     count, report = count_repaired(table), table.verify()
-    # Five rows marked, five hashes that were lost, five in one index too many.
+    # Five rows marked, five hashes that were lost, five that one index had too many.
     assert (report.ok, report.keys_live_twice, count) == (True, 0, 15)
-    # The hash index that Java has written last is where writers look, so its rows stay.
+    # Writers look at the hash index that Java has written last, so its rows stay.
     assert seen(table) == pairs(java.read(path)) == all_of(ours=range(5), java=range(100, 105))
     keys = hash_rows([pa.array([*range(5), *range(100, 105)], pa.int64())])
     assert list(java.hash_indexes(path).values()) == [sorted(keys.tolist())]
@@ -148,14 +148,14 @@ def test_keys_that_two_writers_put_into_different_buckets_are_left_once(
 def test_what_a_repair_takes_away_no_writer_of_java_misses(
     java: JavaPaimon, tmp_path: Path
 ) -> None:
-    """A full compaction of Java leaves an index file of no vectors."""
+    """A full compaction of Java leaves an index file without vectors."""
     path = tmp_path / "table"
     table = make(java, path, {"bucket": "2"})
     java.write(path, rows_of(range(40), "first"))
     java.write(path, rows_of(range(20), "second"))
     java.compact(path)
     table.refresh()
-    empty = [one for one in table.snapshot.state.indexes if not one.ranges]
+    empty = [index for index in table.snapshot.state.indexes if not index.ranges]
     count, report = count_repaired(table), table.verify()
     assert (report.ok, count, report.warnings) == (True, len(empty), ())
     assert len(empty) == 2

@@ -1,7 +1,7 @@
 """Tables of 20,000 rows that others write, as we read them: equal rows, by indexes and vectors.
 
-Plans are held against what the data files hold: an index leaves exactly the files and rows that
-match, whoever wrote it, and vectors take away exactly those that the table does not show.
+Plans are compared with the content of the data files: an index leaves exactly the files and rows
+that match, whoever wrote it, and vectors remove exactly those that the table does not show.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 WIDE_VECTORS = VECTORS | {"deletion-vectors.bitmap64": "true"}
 BUCKETS = {"bucket": "3", "bucket-key": "id"}
 WRITE_ONLY = {"write-only": "true"}
-DELETED = next(one for one in QUESTIONS if one.sql.startswith("day ="))
+DELETED = next(question for question in QUESTIONS if question.sql.startswith("day ="))
 SECOND_SEASON = np.arange(1000, 3000)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is different in a table."""
+    """What differs between tables."""
 
     options: dict[str, str]
     partition_keys: list[str] = field(default_factory=list)
@@ -102,7 +102,7 @@ def test_we_read_what_java_writes(
 
 @pytest.mark.parametrize("kind", ["bucketed", "partitioned", "key merge"])
 def test_we_read_what_rust_writes(tmp_path: Path, kind: str) -> None:
-    """Its indexes too; vectors it writes only in tables with row ids, which we do not read."""
+    """Also with its indexes; its vectors are only in tables with row ids, which we cannot read."""
     made, rust, model = KINDS[kind], RustWarehouse(tmp_path), Model()
     columns = [f"{name} {data_type}" for name, data_type in COLUMNS.items()]
     if made.primary_keys:
@@ -119,7 +119,7 @@ def test_we_read_what_rust_writes(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["partitioned", "orc", "key merge"])
 def test_we_read_and_index_what_pypaimon_writes(pypaimon: PyPaimon, kind: str) -> None:
-    """It writes no indexes, so that we build them; and reads the table with them as before."""
+    """It writes no indexes, so we build them; it reads the table with them as before."""
     made, model = KINDS[kind], Model()
     options = {key: value for key, value in made.options.items() if "deletion" not in key}
     if kind == "orc":  # Timestamps of ORC files get no index from us.
@@ -134,6 +134,10 @@ def test_we_read_and_index_what_pypaimon_writes(pypaimon: PyPaimon, kind: str) -
     check_rows(table.scan().to_arrow(), model.rows())
     report = table.build_indexes()
     assert (report.indexed, report.skipped) == (len(table.snapshot.placed), ())
-    asked = [one for one in SOME_QUESTIONS if kind != "orc" or not one.sql.startswith("at")]
+    asked = [
+        question
+        for question in SOME_QUESTIONS
+        if kind != "orc" or not question.sql.startswith("at")
+    ]
     check_ours(path, model, asked)
     check_rows(pypaimon.read(name), model.rows())

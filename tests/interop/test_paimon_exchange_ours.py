@@ -1,4 +1,4 @@
-"""Tables that we write, as others read them, and go on with them: before and after their upkeep."""
+"""Tables that we write: others read them and continue to write, before and after maintenance."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ KINDS: dict[str, tuple[dict[str, str], list[str]]] = {
     "bucketed": (BESIDE | VECTORS | {"bucket": "3", "bucket-key": "id"}, []),
     "partitioned": (EMBEDDED | VECTORS | {"compaction.min.file-num": "2"}, ["dt"]),
 }
-BY_SQL = {one.sql: one for one in QUESTIONS}
+BY_SQL = {question.sql: question for question in QUESTIONS}
 DELETED = BY_SQL["kind = ''"]
 ONLY = BY_SQL["kind = 'only 0'"]
 # pypaimon compares with plain literals, which those of other types are not in JSON.
-PLAIN = [one for one in QUESTIONS if one.sql.startswith(("id", "kind", "weight", "dt"))]
+PLAIN = [
+    question for question in QUESTIONS if question.sql.startswith(("id", "kind", "weight", "dt"))
+]
 
 
 def write_ours(path: Path, kind: str) -> tuple[PaimonTable, Model]:
@@ -60,14 +62,14 @@ def write_ours(path: Path, kind: str) -> tuple[PaimonTable, Model]:
 def check_java(
     java: JavaPaimon, path: Path, model: Model, questions: Sequence[Question] = QUESTIONS
 ) -> None:
-    """Equal rows; where our indexes tell rows, no other ones are even looked at."""
+    """Equal rows; if our indexes give the matching rows, no other rows are even looked at."""
     check_rows(java.read(path), model.rows())
     assert java.planned_files(path, leaf("id", "GREATER_THAN", ROWS * 3)) == []
     for question in questions:
-        # Its answer from a bitmap to <> has the nulls, too.
-        is_told = question.told == "rows" and "<>" not in question.sql
-        found = java.read(path, question.java, exact=not is_told)
-        check_rows(found, model.rows(question))
+        # Its answer from a bitmap to <> includes the nulls.
+        gives_rows = question.index_gives == "rows" and "<>" not in question.sql
+        rows = java.read(path, question.java, exact=not gives_rows)
+        check_rows(rows, model.rows(question))
 
 
 def check_rust(rust: RustWarehouse, model: Model, questions: Sequence[Question]) -> None:
@@ -76,7 +78,7 @@ def check_rust(rust: RustWarehouse, model: Model, questions: Sequence[Question])
         expected = model.rows(question)
         if len(expected):
             check_rows(rust.read(question.sql), expected)
-        else:  # of which it does not say the columns
+        else:  # whose columns it does not list
             assert rust.read(question.sql, "COUNT(*)").column(0).to_pylist() == [0]
 
 
@@ -116,7 +118,7 @@ def test_others_read_what_we_write_and_we_what_they_make_of_it(
 def test_a_wrong_index_hides_rows_from_java_and_rust(
     java_paimon: JavaPaimon, newest_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """So a right one is what they go by."""
+    """So it does use a correct one."""
     path = tmp_path / "t"
     table = alcid.create_table(path, SCHEMA, options=INDEXES | EMBEDDED)
     model = Model()
@@ -125,14 +127,14 @@ def test_a_wrong_index_hides_rows_from_java_and_rust(
     rust = RustWarehouse(tmp_path / "rust")
     rust.link(path)
     right = model.rows(ONLY)
-    for found in (java_paimon.read(path, ONLY.java), rust.read(ONLY.sql)):
-        check_rows(found, right)
-    one, other = table.snapshot.state.entries
+    for rows in (java_paimon.read(path, ONLY.java), rust.read(ONLY.sql)):
+        check_rows(rows, right)
+    first, other = table.snapshot.state.entries
     swapped = [
-        one.with_file(replace(one.file, embedded_index=other.file.embedded_index)),
-        other.with_file(replace(other.file, embedded_index=one.file.embedded_index)),
+        first.with_file(replace(first.file, embedded_index=other.file.embedded_index)),
+        other.with_file(replace(other.file, embedded_index=first.file.embedded_index)),
     ]
-    change = Change(kind="COMPACT", deleted=[one, other], added=swapped)
+    change = Change(kind="COMPACT", deleted=[first, other], added=swapped)
     table.committer().commit(lambda _: change)
     assert rust.read(ONLY.sql, "COUNT(*)").column(0).to_pylist() == [0]
     for java in (java_paimon, newest_paimon):

@@ -1,4 +1,4 @@
-"""Data files outside of the folder of their table (`data-file.external-paths`), written by Java."""
+"""Data files outside the folder of their table (`data-file.external-paths`), written by Java."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def external(*folders: Path) -> dict[str, str]:
 
 
 def rows(*ids: int) -> pa.Table:
-    found = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
+    columns = {"id": pa.array(ids, pa.int32()), "name": [f"n{number}" for number in ids]}
     schema = pa.schema([pa.field("id", pa.int32(), nullable=False), ("name", pa.string())])
-    return pa.table(found, schema)
+    return pa.table(columns, schema)
 
 
 @pytest.fixture
 def table(java_paimon: JavaPaimon, tmp_path: Path) -> Path:
-    """Rows in two folders outside, and since then some within; indexes beside the data."""
+    """Rows in two folders outside, and later ones inside; indexes next to the data."""
     java, indexes = java_paimon, {"file-index.bloom-filter.columns": "name"}
     in_files = {
         "file-index.in-manifest-threshold": "1 b",
@@ -46,9 +46,9 @@ def test_files_in_several_folders(java_paimon: JavaPaimon, table: Path) -> None:
     folders = [table, table.parent / "first", table.parent / "second"]
     assert all(list(folder.rglob("data-*.parquet")) for folder in folders)
     opened = alcid.paimon(table)
-    found = opened.scan().to_arrow().sort_by("id")
-    assert found.equals(java_paimon.read(table).sort_by("id").cast(found.schema))
-    assert found.column("id").to_pylist() == [*range(9000), 9001]
+    table_rows = opened.scan().to_arrow().sort_by("id")
+    assert table_rows.equals(java_paimon.read(table).sort_by("id").cast(table_rows.schema))
+    assert table_rows.column("id").to_pylist() == [*range(9000), 9001]
     scan = opened.scan("name = 'n2300'")
     assert scan.to_arrow().to_pylist() == [{"id": 2300, "name": "n2300"}]
     assert [(use.index, use.outcome, use.files) for use in scan.explain().indexes] == [
@@ -57,7 +57,7 @@ def test_files_in_several_folders(java_paimon: JavaPaimon, table: Path) -> None:
     ]
 
 
-def test_vectors_beside_the_data(java_paimon: JavaPaimon, tmp_path: Path) -> None:
+def test_vectors_next_to_the_data(java_paimon: JavaPaimon, tmp_path: Path) -> None:
     java = java_paimon
     for beside in ("true", "false"):
         vectors = {"deletion-vectors.enabled": "true", "index-file-in-data-file-dir": beside}
@@ -69,8 +69,8 @@ def test_vectors_beside_the_data(java_paimon: JavaPaimon, tmp_path: Path) -> Non
         )
         java.write(table, rows(*range(20)))
         java.write(table, rows(3, 7), "-D")
-        found = alcid.paimon(table).scan().to_arrow().column("id").to_pylist()
-        assert sorted(found) == [number for number in range(20) if number not in (3, 7)]
+        ids = alcid.paimon(table).scan().to_arrow().column("id").to_pylist()
+        assert sorted(ids) == [number for number in range(20) if number not in (3, 7)]
         assert len(java.read(table)) == 18
 
 

@@ -53,11 +53,11 @@ def test_the_indexes_that_java_keeps_of_keys_are_listed(
     newest_paimon.write(table, rows.slice(1))
     newest_paimon.compact(table)
     opened = alcid.paimon(table)
-    sizes = {one.index_type: one.size for one in opened.snapshot.state.indexes}
-    assert [str(one) for one in opened.key_indexes()] == [
+    sizes = {index.index_type: index.size for index in opened.snapshot.state.indexes}
+    assert [str(index) for index in opened.key_indexes()] == [
         f"pk-btree of 'name': 1 file fresh, {sizes['btree']} B",
         f"pk-bitmap of 'v': 1 file fresh, {sizes['bitmap']} B",
     ]
-    assert [one.rows for one in opened.key_indexes()] == [3, 3]
+    assert [index.rows for index in opened.key_indexes()] == [3, 3]
     assert opened.indexes() == []
     assert opened.clean(older_than=timedelta(0)).removed == ()

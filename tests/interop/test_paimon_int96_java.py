@@ -1,4 +1,4 @@
-"""TIMESTAMP(7..9) as Paimon's Java writes it: its rows before and after we build indexes."""
+"""TIMESTAMP(7..9) as Paimon's Java writes it: equal rows before and after we build indexes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KINDS = ("bitmap", "bloom-filter", "bsi")
 
 
 def answers(java: JavaPaimon, path: Path) -> list[list[int]]:
-    """The rows of each value of each column, and those before 1970."""
+    """The rows for each value of each column, and those before 1970."""
     asked = [
         leaf(name, "EQUAL", timestamp(*divmod(nanos, 10**6)))
         for name in TIMES
@@ -59,7 +59,7 @@ def test_java_gives_the_same_rows_before_and_after_a_build(
     table = alcid.paimon(path)
     for name in TIMES:
         assert table.scan().to_arrow()[name].cast(pa.int64()).to_pylist() == NANOS
-    report = build(table, {f"file-index.{one}.columns": ",".join(TIMES) for one in KINDS})
+    report = build(table, {f"file-index.{kind}.columns": ",".join(TIMES) for kind in KINDS})
     assert (report.indexed, report.skipped) == (1, ())
     assert answers(java_paimon, path) == before
     for row, nanos in enumerate(NANOS[:-1]):

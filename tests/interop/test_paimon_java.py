@@ -43,7 +43,7 @@ from tests.interop.java_index import BruteForce, JavaReader, build, check_answer
 from tests.test_golden import PAIMON_ITEMS, check, check_top_n, container_columns, is_loose
 
 WRITER = f"paimon-java-{VERSION}"
-PAYLOADS = [  # without the long ones, of which only the count of rows is known
+PAYLOADS = [  # without the long ones, for which only the number of rows is known
     golden
     for golden in golden_files("payload")
     if golden.path.parent.name == WRITER and "values" in golden.json
@@ -101,7 +101,7 @@ def test_paimon_reads_every_type_with_some_no_and_only_nulls(
 
 
 def own_options(index_type: str, options: dict[str, str]) -> dict[str, str]:
-    """The options, but our defaults for a bloom filter: it fits the distinct values."""
+    """The options, except for our defaults of a bloom filter: it fits the distinct values."""
     return {} if index_type == "bloom-filter" else options
 
 
@@ -169,7 +169,7 @@ def test_paimon_reads_long_columns_and_values(
 
 
 def sample(sql: str, number: int) -> Json:
-    """A value of the type; of another number another one, from 0 to 255 at least."""
+    """A value of the type; different for each number, from 0 to 255 at least."""
     root, *sizes = re.split(r"[(), ]+", sql)
     match root:
         case "BOOLEAN":
@@ -208,7 +208,7 @@ def test_paimon_finds_in_our_bloom_filter_what_we_find(jvm: PaimonJvm, sql: str)
 def test_our_bloom_filter_lets_the_asked_share_pass_in_paimon(
     jvm: PaimonJvm, options: dict[str, str], most: int
 ) -> None:
-    """Of 5000 absent values 50, or 1000, give or take three standard deviations."""
+    """Of 5000 absent values 50, or 1000, within three standard deviations."""
     values = [sample("BIGINT", number) for number in range(10_000)]
     hits = bloom_hits(jvm, "BIGINT", values[::2], values[1::2], options)
     assert abs(hits - 5000 * float(options.get("fpp", "0.01"))) <= most
@@ -241,7 +241,7 @@ def test_paimon_answers_from_our_container_as_from_its_own(jvm: PaimonJvm, table
 
 @pytest.mark.parametrize("name", RAW)
 def test_paimon_finds_every_payload_of_our_container(jvm: PaimonJvm, name: str) -> None:
-    """Names of all kinds; an empty index, which Paimon gives as no bytes; no index at all."""
+    """Names of all kinds; an empty index, for which Paimon gives no bytes; no index at all."""
     payloads = {
         (column, index_type): payload
         for column, indexes in RAW[name].items()
@@ -250,12 +250,12 @@ def test_paimon_finds_every_payload_of_our_container(jvm: PaimonJvm, name: str) 
     stream = jvm.paimon.fs.ByteArraySeekableStream(write_container(payloads))
     row_type = java_row_type(jvm, Table("ours", {}, {}, []))
     read = jvm.paimon.fileindex.FileIndexFormat.createReader(stream, row_type).readAll()
-    found = {
+    stored = {
         (column, index_type): bytes(payload)
         for column, indexes in read.items()
         for index_type, payload in indexes.items()
     }
-    assert found == {key: payload or b"" for key, payload in payloads.items()}
+    assert stored == {key: payload or b"" for key, payload in payloads.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -271,7 +271,7 @@ def test_random_columns_in_both_directions(jvm: PaimonJvm, kind: str) -> None:
         ]
         absent = [sample(sql, chance.randrange(250)) for _ in range(3)]
         column = Column(kind, index_type, sql, values, absent, options, present=3)
-        print(column)  # shown where the test fails
+        print(column)  # shown if the test fails
         data_type = DataType.parse(sql)
         types, array = {"c": data_type}, arrow_array(values, data_type)
         written = jvm.write(index_type, sql, options, values)
@@ -279,10 +279,10 @@ def test_random_columns_in_both_directions(jvm: PaimonJvm, kind: str) -> None:
         theirs = PayloadReader(jvm, column, written)
         of_ours = JavaReader(jvm, build(index_type, sql, {"c": values}, options), sql, "c")
         exact = index_type != "bloom-filter" and not is_loose(data_type)
-        for operator, given in questions(column, values):
-            question = answered(column, theirs, {"op": operator, "literals": given})
-            assert of_ours.ask(operator, given) == question["result"]
-            asking = predicate("c", operator, [literal(value, data_type) for value in given])
+        for operator, literals in questions(column, values):
+            question = answered(column, theirs, {"op": operator, "literals": literals})
+            assert of_ours.ask(operator, literals) == question["result"]
+            asking = predicate("c", operator, [literal(value, data_type) for value in literals])
             if not isinstance(asking, Unknown):
                 truth = BitMap(matching_rows({"c": values_of(array)}, types, asking))
                 loose = is_loose(data_type)

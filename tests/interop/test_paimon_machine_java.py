@@ -1,4 +1,4 @@
-"""Random steps on tables that Paimon's Java writes to as well: both read the rows of the model."""
+"""Random steps on tables that Paimon's Java writes to as well: both read the rows of a model."""
 
 from __future__ import annotations
 

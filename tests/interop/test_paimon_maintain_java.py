@@ -1,4 +1,4 @@
-"""Statistics and orphans of Paimon tables, held against the released Paimon."""
+"""Statistics and orphans of Paimon tables, compared with the released Paimon."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ UUID = "11111111-2222-3333-4444-555555555555"
 
 
 def java_statistics(java: JavaPaimon, table: Path) -> dict[str, tuple[int, int]]:
-    """Distinct values and nulls of columns, as the newest snapshot says to Java."""
-    found = java.call("table.Table", "statistics", java._open(table)).get()
-    columns = found.colStats()
+    """Distinct values and nulls of columns, as Java reads them from the newest snapshot."""
+    statistics = java.call("table.Table", "statistics", java._open(table)).get()
+    columns = statistics.colStats()
     return {
         name: (
             columns.get(name).distinctCount().getAsLong(),
             columns.get(name).nullCount().getAsLong(),
         )
         for name in columns
-    } | {"": (found.mergedRecordCount().getAsLong(), found.snapshotId())}
+    } | {"": (statistics.mergedRecordCount().getAsLong(), statistics.snapshotId())}
 
 
 def remove_orphans(java: JavaPaimon, table: Path) -> set[str]:
-    """What Java's own cleaning removes of files older than a day."""
+    """What Java's own cleaning removes from files older than a day."""
     before = files_of(table)
     until = int((time.time() - DAY) * 1000)
     cleaning = java.jvm.paimon.operation.LocalOrphanFilesClean(java._open(table), until, False)
@@ -84,14 +84,14 @@ def test_java_shows_our_statistics_as_a_table(
     table = tmp_path / "table"
     vectors(32)(java, table)
     files = PaimonTable(Storage.open(table)).snapshot.placed
-    (deleted,) = {sum(one.entry.file.rows for one in files) - 36}
+    (deleted,) = {sum(file.entry.file.rows for file in files) - 36}
     assert deleted > 0
     compute_stats(PaimonTable(Storage.open(table)))
     (row,) = java.system_table(table, "statistics").to_pylist()
-    size = sum(one.entry.file.size for one in files) * 36 // (36 + deleted)
+    size = sum(file.entry.file.size for file in files) * 36 // (36 + deleted)
     snapshot, schema, count, merged_size, columns = row.values()
     assert (snapshot, schema, count, merged_size) == (5, 0, 36, size)
-    assert {name: one["distinctCount"] for name, one in json.loads(columns).items()} == {
+    assert {name: column["distinctCount"] for name, column in json.loads(columns).items()} == {
         "ring": 36,
         "kind": 4,
         "weight": 17,
@@ -100,7 +100,7 @@ def test_java_shows_our_statistics_as_a_table(
 
 
 def test_java_leaves_the_sketches_alone(java_paimon: JavaPaimon, tmp_path: Path) -> None:
-    """Beside its own statistics it would remove them, which is why they lie elsewhere."""
+    """Next to its own statistics it would remove them, so they are elsewhere."""
     table = tmp_path / "table"
     vectors(32)(java_paimon, table)
     compute_stats(PaimonTable(Storage.open(table)))
@@ -128,7 +128,7 @@ def test_orphans_are_those_of_java(java_paimon: JavaPaimon, tmp_path: Path) -> N
         (table / path).write_bytes(b"12345")
     grow_old(table)
     ours = clean(Storage.open(table), older_than=timedelta(days=1), dry_run=True)
-    assert {one.path for one in ours.removed} == garbage
+    assert {file.path for file in ours.removed} == garbage
     assert remove_orphans(java_paimon, table) == garbage
 
 
@@ -145,7 +145,7 @@ def test_java_reads_every_snapshot_and_tag_that_is_left_after_cleaning(
         clean(Storage.open(table), older_than=timedelta(0))
         assert java_paimon.read(table).equals(rows)
         after = [java_paimon.read(table, options={"scan.tag-name": tag}) for tag in tags]
-        assert all(one.equals(other) for one, other in zip(before, after, strict=True))
+        assert all(first.equals(other) for first, other in zip(before, after, strict=True))
         grow_old(table)
         assert remove_orphans(java_paimon, table) == set()
 

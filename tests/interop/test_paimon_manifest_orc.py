@@ -31,9 +31,9 @@ def test_partitions_indexes_and_statistics(java_paimon: JavaPaimon, tmp_path: Pa
     java.write(table, rows(3, 4))
     assert next((table / "manifest").iterdir()).read_bytes()[:3] == b"ORC"
     opened = alcid.paimon(table)
-    found = opened.scan().to_arrow().sort_by("id")
-    assert found.column("id").to_pylist() == [1, 2, 3, 3, 4]
-    assert found.equals(java.read(table).sort_by("id").cast(found.schema))
+    table_rows = opened.scan().to_arrow().sort_by("id")
+    assert table_rows.column("id").to_pylist() == [1, 2, 3, 3, 4]
+    assert table_rows.equals(java.read(table).sort_by("id").cast(table_rows.schema))
     plan = opened.scan("id >= 4").explain()
     assert opened.count("id >= 4") == 1
     assert "4 files out" in str(plan)

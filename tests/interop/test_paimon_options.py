@@ -1,4 +1,4 @@
-"""Paimon's released Java is asked for its options: none is unknown here, and defaults agree."""
+"""The options of Paimon's released Java: none is unknown here, and the defaults agree."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ OWNERS = (
     "globalindex.btree.BTreeIndexOptions",
     "iceberg.IcebergOptions",
 )
-# Options without a default, which Paimon works out from others.
+# Options without a default, which Paimon derives from others.
 WORKED_OUT = {"num-levels", "target-file-size"}
 
 
 @pytest.fixture(scope="module")
 def released(jvm: PaimonJvm) -> dict[str, Any]:
     """The options of the release: `ConfigOption` by key."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for owner in OWNERS:
         kind = jvm.java.lang.Class.forName(f"org.apache.paimon.{owner}")
         for field in kind.getFields():
             if field.getType().getSimpleName() == "ConfigOption":
                 option = field.get(None)
-                found[option.key()] = option
-    return found
+                options[option.key()] = option
+    return options
 
 
 def default_of(option: Any) -> str | None:
@@ -65,7 +65,7 @@ def test_every_key_is_honoured_refused_or_listed_as_harmless(released: dict[str,
 def test_keys_of_the_writers_of_files_are_listed_too(released: dict[str, Any]) -> None:
     listed = {key for keys in HARMLESS.values() for key in keys.split()}
     by_form = {key for key in released if is_harmless(key) and key not in listed}
-    assert by_form == {"orc.timestamp-ltz.legacy.type"}  # honoured
+    assert by_form == {"orc.timestamp-ltz.legacy.type"}  # supported
 
 
 def test_older_names_are_those_of_the_release(released: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ def test_only_options_of_later_versions_are_honoured_beyond_the_release(
 
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {},
         {"num-sorted-run.compaction-trigger": "3"},
@@ -118,10 +118,10 @@ def test_only_options_of_later_versions_are_honoured_beyond_the_release(
     ids=str,
 )
 def test_what_is_worked_out_is_as_in_the_release(
-    jvm: PaimonJvm, given: dict[str, str], keyed: bool
+    jvm: PaimonJvm, options: dict[str, str], keyed: bool
 ) -> None:
-    core = jvm.paimon.CoreOptions.fromMap(_java_map(jvm, given))
-    ours = TableOptions.parse(given, has_primary_key=keyed)
+    core = jvm.paimon.CoreOptions.fromMap(_java_map(jvm, options))
+    ours = TableOptions.parse(options, has_primary_key=keyed)
     assert ours.num_levels == core.numLevels()
     assert ours.target_file_size == core.targetFileSize(keyed)
     assert ours.skips_level_0 == (keyed and core.batchScanSkipLevel0())

@@ -1,4 +1,4 @@
-"""ORC files that Java wrote: values that Arrow reads otherwise."""
+"""ORC files that Java wrote: values that Arrow reads differently."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LTZ = "TIMESTAMP(9) WITH LOCAL TIME ZONE"
 BOTH = {"id": "INT", "t": "TIMESTAMP(9)", "l": LTZ}
 ORC = {"file.format": "orc"}
 NOT_LEGACY = ORC | {"orc.timestamp-ltz.legacy.type": "false"}
-# Old dates, the seconds around 1970 in several zones and in UTC, changes of the clocks, far years.
+# Old dates, the seconds around 1970 in several zones and in UTC, clock changes, distant years.
 SECONDS = [
     *(-3_000_000_000, -2_208_988_801, -2_208_988_800, -2_177_481_943, -2_019_705_670),
     *(-28_802, -28_800, -19_802, -18_002, -5, -2, -1, 0, 1, 17_998, 18_002, 19_798, 28_798, 28_799),
@@ -34,18 +34,18 @@ MOMENTS = [second * SECOND + fraction for second in SECONDS for fraction in FRAC
 
 
 def rows(columns: dict[str, Any]) -> pa.Table:
-    """All moments in all columns, in numbers that are written as they are."""
-    known = {
+    """All moments in all columns, in numbers that are written unchanged."""
+    values = {
         "id": pa.array(range(len(MOMENTS)), pa.int32()),
         "t": pa.array(MOMENTS, pa.timestamp("ns")),
         "l": pa.array(MOMENTS, pa.timestamp("ns", "UTC")),
     }
-    return pa.table({name: known[name] for name in columns})
+    return pa.table({name: values[name] for name in columns})
 
 
 @contextmanager
 def java_in(java: JavaPaimon, zone: str) -> Iterator[None]:
-    """Java, wherever its process is."""
+    """Java, in whatever time zone its process runs."""
     zones = java.jvm.java.util.TimeZone
     before = zones.getDefault()
     zones.setDefault(zones.getTimeZone(zone))
@@ -62,9 +62,9 @@ def test_char_is_read_without_its_padding(java_paimon: JavaPaimon, tmp_path: Pat
     java_paimon.write(
         table, pa.table({"id": pa.array(range(5), pa.int32()), "c": texts, "v": texts})
     )
-    found = alcid.paimon(table).scan().to_arrow().sort_by("id")
-    assert found.column("c").to_pylist() == texts
-    assert found.equals(java_paimon.read(table).sort_by("id").cast(found.schema))
+    rows_read = alcid.paimon(table).scan().to_arrow().sort_by("id")
+    assert rows_read.column("c").to_pylist() == texts
+    assert rows_read.equals(java_paimon.read(table).sort_by("id").cast(rows_read.schema))
     assert alcid.paimon(table).count("c = 'ab'") == 1
 
 
@@ -76,32 +76,35 @@ def test_timestamps_are_those_that_java_reads_where_it_wrote_them(
     java_paimon: JavaPaimon, tmp_path: Path, zone: str, options: dict[str, str]
 ) -> None:
     table = java_paimon.create(tmp_path / "t", BOTH, options=options)
-    given = rows(BOTH)
+    table_rows = rows(BOTH)
     with java_in(java_paimon, zone):
-        java_paimon.write(table, given)
+        java_paimon.write(table, table_rows)
         expected = java_paimon.read(table).sort_by("id")
-    # All but the second before 1970 and what the clocks skipped, which are lost when written.
-    assert np.count_nonzero(expected["t"].to_numpy() == given["t"].to_numpy()) >= len(given) - 9
-    found = alcid.paimon(table).scan().to_arrow().sort_by("id")
+    # All except the second before 1970 and the skipped hours, which are lost when written.
+    assert (
+        np.count_nonzero(expected["t"].to_numpy() == table_rows["t"].to_numpy())
+        >= len(table_rows) - 9
+    )
+    read = alcid.paimon(table).scan().to_arrow().sort_by("id")
     for name in ("t", "l"):
-        assert found[name].cast(pa.int64()).equals(expected[name].cast(pa.int64())), name
+        assert read[name].cast(pa.int64()).equals(expected[name].cast(pa.int64())), name
     assert alcid.paimon(table).verify().ok
 
 
 def test_indexes_of_timestamps_hide_no_rows(java_paimon: JavaPaimon, tmp_path: Path) -> None:
-    """Java's, as we build none; of what it does not lose when it writes."""
+    """Java's indexes, as we build none, on values that Java does not lose when it writes."""
     columns = {"id": "INT", "t": "TIMESTAMP(6)", "l": LTZ.replace("9", "3")}
     kinds = ("bitmap", "bloom-filter", "bsi")
     indexes = {f"file-index.{kind}.columns": "t,l" for kind in kinds}
     table = java_paimon.create(tmp_path / "t", columns, options=ORC | indexes)
-    is_kept = [one // SECOND != 28_799 and one % 1_000_000 == 0 for one in MOMENTS]
-    given = rows(columns).filter(pa.array(is_kept))
+    is_kept = [moment // SECOND != 28_799 and moment % 1_000_000 == 0 for moment in MOMENTS]
+    written = rows(columns).filter(pa.array(is_kept))
     with java_in(java_paimon, "Asia/Shanghai"):
-        java_paimon.write(table, given)
+        java_paimon.write(table, written)
     ours = alcid.paimon(table)
     plain = ours.scan().to_arrow()
-    assert plain.equals(given.cast(plain.schema))
-    assert {(one.column, one.index_type) for one in ours.indexes()} == {
+    assert plain.equals(written.cast(plain.schema))
+    assert {(index.column, index.index_type) for index in ours.indexes()} == {
         (name, kind) for name in ("t", "l") for kind in kinds
     }
     assert ours.verify().ok
@@ -116,7 +119,7 @@ def test_indexes_of_timestamps_hide_no_rows(java_paimon: JavaPaimon, tmp_path: P
 def test_a_file_that_does_not_name_its_zone_is_refused(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """Java names it for TIMESTAMP only; its own readers elsewhere read other values."""
+    """Java names the zone for TIMESTAMP only; its own readers in other zones read other values."""
     columns = {"id": "INT", "l": LTZ}
     table = java_paimon.create(tmp_path / "t", columns, options=ORC)
     with java_in(java_paimon, "Asia/Shanghai"):
@@ -126,7 +129,7 @@ def test_a_file_that_does_not_name_its_zone_is_refused(
     assert alcid.paimon(table).scan(columns=["id"]).to_arrow().num_rows == len(MOMENTS)
     report = alcid.paimon(table).verify()
     assert report.ok
-    assert [one.what for one in report.warnings] == ["column 'l'"]
+    assert [warning.what for warning in report.warnings] == ["column 'l'"]
     other = java_paimon.create(tmp_path / "u", columns, options=NOT_LEGACY)
     with java_in(java_paimon, "Asia/Shanghai"):
         java_paimon.write(other, rows(columns))
@@ -142,15 +145,15 @@ def test_zones_have_the_offsets_that_java_gives_them(java_paimon: JavaPaimon) ->
         java = zones.getTimeZone(name)
         try:
             zone = find_writer_zone(name, "a.orc")
-        except UnsupportedError:  # PST, SystemV/EST5 and others are names of Java's only
+        except UnsupportedError:  # PST, SystemV/EST5 and others are names that only Java knows
             assert "/" not in name or name.startswith("SystemV/"), name
             continue
         for second in seconds:
             try:
-                found = zone.offsets(np.array([second]), "a.orc").tolist()
+                offsets = zone.offsets(np.array([second]), "a.orc").tolist()
             except UnsupportedError:
                 continue
-            assert found == [java.getOffset(int(second) * 1000) // 1000], (name, second)
+            assert offsets == [java.getOffset(int(second) * 1000) // 1000], (name, second)
             compared += 1
     assert compared > 2000
 

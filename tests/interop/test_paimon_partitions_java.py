@@ -42,7 +42,7 @@ NAMES = {kind: f"p{number}" for number, kind in enumerate(VALUES)}
 
 
 def rows() -> pa.Table:
-    """A value of each type in a row, and nulls where there is none left."""
+    """A value of each type in a row, and nulls once a type has none left."""
     columns = zip(*zip_longest(*VALUES.values()), strict=True)
     arrays = {
         NAMES[kind]: pa.array(values, DataType.parse(kind).to_arrow())
@@ -53,7 +53,7 @@ def rows() -> pa.Table:
 
 
 def folders(path: Path) -> list[str]:
-    return sorted(str(one.relative_to(path)) for one in path.glob("p0=*/**/bucket-0"))
+    return sorted(str(each_path.relative_to(path)) for each_path in path.glob("p0=*/**/bucket-0"))
 
 
 @pytest.mark.parametrize("legacy", ["true", "false"])
@@ -85,5 +85,5 @@ def test_every_character_is_escaped_as_by_java(java_paimon: JavaPaimon, tmp_path
     table = java_paimon.create(tmp_path / "t", {"id": "INT", "p": "STRING"}, partition_keys=["p"])
     numbers = pa.array(range(len(values)), pa.int32())
     java_paimon.write(table, pa.table({"id": numbers, "p": values}))
-    found = alcid.paimon(table).scan().to_arrow().sort_by("id")
-    assert found["p"].to_pylist() == values
+    table_rows = alcid.paimon(table).scan().to_arrow().sort_by("id")
+    assert table_rows["p"].to_pylist() == values

@@ -1,4 +1,4 @@
-"""A sink beside Paimon's Java, whose commits drop its mark, and whose expiry takes it away."""
+"""A sink and Paimon's Java on one table: Java's commits drop its mark, and expiry removes it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_a_batch_is_known_whatever_java_commits_after_it(
     expected = OLD | {0: "a", 1: "java", 2: "java", 20: "java"}
     java_paimon.compact(tmp_path)
     assert names_of(table) == expected
-    found = java_paimon.read(tmp_path)
-    assert dict(zip(*found.select(["id", "name"]).to_pydict().values(), strict=True)) == expected
+    rows = java_paimon.read(tmp_path)
+    assert dict(zip(*rows.select(["id", "name"]).to_pydict().values(), strict=True)) == expected
 
 
 def test_a_batch_whose_snapshots_java_has_expired_is_written_again(
@@ -47,7 +47,7 @@ def test_a_batch_whose_snapshots_java_has_expired_is_written_again(
     with pytest.warns(AlcidWarning, match="batch 3 may be written a second time"):
         assert sink(rows_of({0: "a"}), 3) is not None
     table.upsert(rows_of({1: "ours"}))
-    java_paimon.expire(tmp_path)  # what is left carries the mark of the sink
+    java_paimon.expire(tmp_path)  # what is left has the mark of the sink
     assert alcid.upsert_sink(table, "s")(rows_of({0: "again"}), 3) is None
     java_paimon.compact(tmp_path)
     assert names_of(table) == OLD | {0: "a", 1: "ours", 20: "java"}

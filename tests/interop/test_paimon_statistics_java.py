@@ -1,4 +1,4 @@
-"""Statistics that we write into manifests, held against those that Java writes of the same rows."""
+"""Statistics that we write into manifests, compared with Java's for the same rows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.tables.paimon.small_tables import create
 
 
 def both_write(java: JavaPaimon, folder: Path, table: PaimonTable, rows: pa.Table) -> PaimonTable:
-    """Append rows to our table, and let Java append them to one like it."""
+    """Append rows to our table, and let Java append them to an equal one."""
     create_by_java(java, folder, read_schema(Path(table.location)))
     table.append(rows)
-    if "at6" in rows.column_names:  # which Java keeps in milliseconds
+    if "at6" in rows.column_names:  # which Java stores in milliseconds
         times = rows["at6"].cast(pa.time32("ms"))
         rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
     java.write(folder, rows)
@@ -35,21 +35,27 @@ def both_write(java: JavaPaimon, folder: Path, table: PaimonTable, rows: pa.Tabl
 
 
 def described(table: PaimonTable) -> tuple[list[Any], list[Any]]:
-    """What the manifests say of files, and lists of manifests."""
+    """What the manifests and manifest lists say about files."""
     state = table.snapshot.state
     files = [
         (
-            *(one.partition, one.bucket, one.total_buckets, one.file.level),
-            *(one.file.rows, one.file.delete_rows),
-            *(one.file.min_sequence, one.file.max_sequence),
-            *(one.file.min_key, one.file.max_key, one.file.key_stats, one.file.value_stats),
-            *(one.file.stats_columns, one.file.source, one.file.write_columns),
+            *(entry.partition, entry.bucket, entry.total_buckets, entry.file.level),
+            *(entry.file.rows, entry.file.delete_rows),
+            *(entry.file.min_sequence, entry.file.max_sequence),
+            *(entry.file.min_key, entry.file.max_key, entry.file.key_stats, entry.file.value_stats),
+            *(entry.file.stats_columns, entry.file.source, entry.file.write_columns),
         )
-        for one in state.entries
+        for entry in state.entries
     ]
     lists = [
-        (one.added, one.deleted, one.partition_stats, one.schema_id, one.spans)
-        for one in state.delta
+        (
+            manifest.added,
+            manifest.deleted,
+            manifest.partition_stats,
+            manifest.schema_id,
+            manifest.spans,
+        )
+        for manifest in state.delta
     ]
     return sorted(files, key=repr), lists
 
@@ -78,7 +84,7 @@ def without_nan(rows: pa.Table) -> pa.Table:
 def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """With a NaN, which Java says is the greatest; and finer than microseconds, without bounds."""
+    """With a NaN, which is the greatest for Java; and finer than microseconds, without bounds."""
     ours = create(tmp_path / "t", {"x": "DOUBLE", "at": "TIMESTAMP(9)"}, options={})
     moments = pa.array([1, 5, -1], pa.timestamp("ns"))
     rows = pa.table({"x": [1.5, math.nan, 2.5], "at": moments})
@@ -92,7 +98,7 @@ def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
         bounds.append((repr(floats.to_pylist()), times.cast(pa.int64()).to_pylist()))
         assert stats.null_counts == (0, 0)
     assert bounds == [("[None, None]", [-1, 5]), ("[1.5, nan]", [None, None])]
-    # So a reader that goes by ours finds as much.
+    # So a reader that uses ours finds as much.
     where = leaf("at", "EQUAL", timestamp(0, 5))
     assert java_paimon.read(tmp_path / "t", where)["at"].cast(pa.int64()).to_pylist() == [5]
 
@@ -100,18 +106,18 @@ def test_statistics_differ_from_those_of_java_in_two_kinds_of_columns(
 def test_a_table_of_old_writers_keeps_statistics_of_all_columns(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """As Java does where it is asked to, to the byte; and Java finds the rows of all files."""
+    """Equal to Java's, to the byte, if asked for; and Java finds the rows of all files."""
     columns, rows = every_type()
     table = create(tmp_path / "t", columns, options={})
-    if "at6" in rows.column_names:  # which Java keeps in milliseconds
+    if "at6" in rows.column_names:  # which Java stores in milliseconds
         times = rows["at6"].cast(pa.time32("ms"))
         rows = rows.set_column(rows.schema.get_field_index("at6"), "at6", times)
     java_paimon.write(tmp_path / "t", rows, options={"metadata.stats-dense-store": "false"})
     table.append(rows)
-    theirs, ours = (one.file for one in table.snapshot.state.entries)
+    theirs, ours = (entry.file for entry in table.snapshot.state.entries)
     assert (theirs.stats_columns, ours.stats_columns) == (None, None)
     assert ours.value_stats == theirs.value_stats
     name = next(name for name, kind in columns.items() if kind == "BIGINT")
-    value = next(one for one in rows[name].to_pylist() if one is not None)
-    found = java_paimon.read(tmp_path / "t", leaf(name, "EQUAL", value))[name].to_pylist()
-    assert found == [value] * 2 * rows[name].to_pylist().count(value)
+    value = next(text for text in rows[name].to_pylist() if text is not None)
+    values = java_paimon.read(tmp_path / "t", leaf(name, "EQUAL", value))[name].to_pylist()
+    assert values == [value] * 2 * rows[name].to_pylist().count(value)

@@ -1,4 +1,4 @@
-"""Tables that all write in turns: after every step each reader sees the same rows."""
+"""Tables that all systems write in turns: after every step, each reader sees the same rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.interop.rust_tables import RustWarehouse
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb", "compaction.min.file-num": "2"}
 VECTORS = {"deletion-vectors.enabled": "true"}
 WRITE_ONLY = {"write-only": "true"}
-BY_SQL = {one.sql: one for one in QUESTIONS}
+BY_SQL = {question.sql: question for question in QUESTIONS}
 ASKED = [BY_SQL["kind = 'only 0'"], BY_SQL["score > 140.5"], BY_SQL["id IN (3, 31, 300, 59997)"]]
 STEP = 900
 
 
 class Turns:
-    """A table, the rows that it has to have, and all who write and read it."""
+    """A table, its expected rows, and everyone who writes and reads it."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Turns:
         return np.arange(first, first + STEP)
 
     def write(self, who: str, numbers: Int64Array, season: int = 0) -> None:
-        """Let somebody write rows."""
+        """Let someone write rows."""
         rows = self.model.write(numbers, season)
         match who:
             case "we":
@@ -63,7 +63,7 @@ class Turns:
         self.check()
 
     def delete(self, who: str, sql: str) -> None:
-        """Let somebody delete rows by vectors."""
+        """Let someone delete rows by vectors."""
         question = BY_SQL[sql]
         gone = self.model.delete(question)
         assert gone > 0
@@ -74,12 +74,12 @@ class Turns:
         self.check()
 
     def then(self, step: Callable[[], object]) -> None:
-        """What leaves all rows as they are."""
+        """Maintenance that changes no rows."""
         step()
         self.check()
 
     def check(self) -> None:
-        """Everybody reads the rows, and we find some of them."""
+        """Everyone reads the rows, and we find some of them."""
         expected = self.model.rows()
         for java in (self.java, self.newest):
             check_rows(java.read(self.path), expected)
@@ -117,7 +117,7 @@ def test_a_table_that_all_append_to_and_delete_from(
     turns.then(lambda: java_paimon.expire(turns.path))
     turns.delete("we", "kind = ''")
     turns.then(lambda: newest_paimon.compact(turns.path))
-    # Not earlier: it takes a file that has a vector for another one, and gives up.
+    # Not earlier: it takes a file with a vector for another one, and gives up.
     turns.then(lambda: newest_paimon.rewrite_file_index(turns.path))
     turns.then(lambda: newest_paimon.expire(turns.path))
     turns.write("we", turns.next_numbers())
@@ -137,8 +137,8 @@ def test_a_table_with_a_key_that_others_write_and_we_index(
     for who in ("java", "pypaimon", "rust", "newest"):
         turns.write(who, turns.next_numbers())
     turns.then(table.build_indexes)
-    for place, who in enumerate(("pypaimon", "rust", "java")):
-        turns.write(who, np.arange(place * 900, place * 900 + 1000), season=(place + 1) % 2)
+    for number, who in enumerate(("pypaimon", "rust", "java")):
+        turns.write(who, np.arange(number * 900, number * 900 + 1000), season=(number + 1) % 2)
     turns.then(table.build_indexes)
     turns.then(lambda: newest_paimon.compact(turns.path))
     turns.then(table.build_indexes)

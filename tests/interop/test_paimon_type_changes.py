@@ -61,21 +61,21 @@ def test_changed_types(
 ) -> None:
     own, arrow_type, values = VALUES[name]
     equal = 0
-    for number, wanted in enumerate(TYPES):
+    for number, new_type in enumerate(TYPES):
         # Java does not say in ORC files of LTZ alone where it was, so it has to write instants.
         options = {"file.format": file_format, "orc.timestamp-ltz.legacy.type": "false"}
         table = java_paimon.create(tmp_path / f"t{number}", {"v": own}, options=options)
         java_paimon.write(table, pa.table({"v": pa.array(values, arrow_type)}))
         try:
-            java_paimon.alter(table, "updateColumnType", "v", wanted)
+            java_paimon.alter(table, "updateColumnType", "v", new_type)
             expected = java_paimon.read(table)
         except Py4JJavaError:  # a change that Paimon does not allow, or a value that it cannot cast
             continue
         try:
-            found = alcid.paimon(table).scan().to_arrow()
+            rows = alcid.paimon(table).scan().to_arrow()
         except UnsupportedError:
             continue
-        assert json_rows(found) == json_rows(expected), wanted
+        assert json_rows(rows) == json_rows(expected), new_type
         equal += 1
     assert equal, "no change at all is read"
 
@@ -176,16 +176,16 @@ NARROWED |= {
 def test_values_that_do_not_fit_are_cast_as_java_casts_them(
     java_paimon: JavaPaimon, tmp_path: Path, own: str
 ) -> None:
-    arrow_type, values, wanted = NARROWED[own]
+    arrow_type, values, expected_values = NARROWED[own]
     own = own.partition(" to ")[0]
-    columns = {f"c{number}": kind for number, kind in enumerate(wanted)}
+    columns = {f"c{number}": kind for number, kind in enumerate(expected_values)}
     table = java_paimon.create(tmp_path / "t", dict.fromkeys(columns, own))
     java_paimon.write(table, pa.table(dict.fromkeys(columns, pa.array(values, arrow_type))))
     for column, kind in columns.items():
         java_paimon.alter(table, "updateColumnType", column, kind)
-    found, expected = alcid.paimon(table).scan().to_arrow(), java_paimon.read(table)
+    rows_read, expected = alcid.paimon(table).scan().to_arrow(), java_paimon.read(table)
     for column, kind in columns.items():
-        rows = json_rows(found.select([column])), json_rows(expected.select([column]))
+        rows = json_rows(rows_read.select([column])), json_rows(expected.select([column]))
         assert rows[0] == rows[1], kind
 
 
@@ -230,9 +230,9 @@ def test_fields_within_a_row_are_renamed_dropped_and_added_again(
     java.write(table, pa.table({"i": pa.array([1, 2, 3], pa.int32()), "r": values}))
 
     def rows() -> list[Any]:
-        found = alcid.paimon(table).scan(columns=["r"]).to_arrow()
-        assert json_rows(found) == json_rows(java.read(table, columns=["r"]))
-        return [value.as_py() for value in found.column("r")]
+        rows_read = alcid.paimon(table).scan(columns=["r"]).to_arrow()
+        assert json_rows(rows_read) == json_rows(java.read(table, columns=["r"]))
+        return [value.as_py() for value in rows_read.column("r")]
 
     java.alter_within(table, "renameColumn", ["r", "x"], "q")
     assert rows() == [{"q": 1, "y": "a"}, None, {"q": None, "y": "b"}]

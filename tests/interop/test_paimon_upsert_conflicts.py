@@ -1,4 +1,4 @@
-"""Java commits while an upsert of ours is on its way: both count, in the order of the commits."""
+"""Java commits during an upsert of ours: both count, in the order of the commits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _expire(table: KeyedTable, java: str) -> None:
     table.peers.named(java).expire(table.path)
 
 
-# So many that the last of them, which we write too, have higher numbers than ours had at first.
+# So many that the last ones, which we write too, get higher numbers than ours had at first.
 JAVA_ROWS = [*_rows(30, 60, "java"), *_rows(6, 14, "java")]
 ACTIONS: dict[str, Callable[[KeyedTable, str], None]] = {
     "puts": lambda table, java: table.put(java, *JAVA_ROWS),
@@ -39,7 +39,7 @@ ACTIONS: dict[str, Callable[[KeyedTable, str], None]] = {
     "compacts": lambda table, java: table.compact(java),
     "compacts and expires": _expire,
 }
-# The function of ours before which Java does it, and whose rows come last then.
+# The function before which Java commits, and whose rows come last then.
 MOMENTS: dict[str, tuple[Any, str, str]] = {
     "before we look for older rows": (upsert, "upsert_bucket", "ours"),
     "before our rows come to level 0": (commit, "commit_append", "ours"),
@@ -66,10 +66,10 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
     waiting = [ACTIONS[action]]
     step = getattr(module, name)
 
-    def interrupted(*given: Any, **named: Any) -> Any:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         if waiting:
             waiting.pop()(table, java)
-        return step(*given, **named)
+        return step(*arguments, **named)
 
     monkeypatch.setattr(module, name, interrupted)
     ours = [*_rows(5, 12, "ours"), *_rows(20, 24, "ours")]
@@ -78,11 +78,11 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
     kinds: list[RowKind] = ["+U" if row in ours else "-D" for row in (*ours, *gone)]
     table.write("we", [*ours, *gone], kinds)
     assert not waiting
-    if "expires" not in action:  # who follows the table sees our rows once
+    if "expires" not in action:  # a job that follows the table sees our rows once
         seen = peers.named(java).stream(table.path, snapshot)
         updates = [row for shown in seen.values() for row in shown if row[0] == "+U"]
         assert sorted(updates) == sorted(("+U", *row) for row in ours)
-    if last == "theirs":  # the model is told again, in the order of the commits
+    if last == "theirs":  # the model applies ours again, in the order of the commits
         table.rows = before
     for row in ours:
         table.rows[row[:1]] = row
@@ -90,16 +90,16 @@ def test_what_java_does_in_the_middle_of_an_upsert_is_not_lost(
         table.rows.pop(row[:1], None)
     if last == "theirs":
         _again(table, action)
-    # Level 0 is lifted in the buckets that we write to.
-    settled = (action, kind) != ("puts on level 0", "dynamic")
-    table.check(settled=settled)
-    assert not settled or 0 not in levels(table.path)
+    # Level 0 is compacted in the buckets that we write to.
+    compacted = (action, kind) != ("puts on level 0", "dynamic")
+    table.check(compacted=compacted)
+    assert not compacted or 0 not in levels(table.path)
     table.compact(java)
     table.check()
 
 
 def _again(table: KeyedTable, action: str) -> None:
-    """Tell the model what Java did."""
+    """Apply to the model what Java did."""
     if action.startswith("puts"):
         table.rows |= {row[:1]: row for row in JAVA_ROWS}
     elif action == "removes":
@@ -119,10 +119,10 @@ def test_java_compacts_what_we_are_about_to_compact(
     table.put(java, *_rows(4, 12, "newer"), write_only=True)
     waiting = [ACTIONS[action]]
 
-    def interrupted(*given: Any, **named: Any) -> Any:
+    def interrupted(*arguments: Any, **named: Any) -> Any:
         if waiting:
             waiting.pop()(table, java)
-        return compact_buckets(*given, **named)
+        return compact_buckets(*arguments, **named)
 
     monkeypatch.setattr(commit, "compact_buckets", interrupted)
     table.put("we", *_rows(6, 8, "ours"))

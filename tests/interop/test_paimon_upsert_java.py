@@ -19,7 +19,7 @@ COLUMNS = {"id": "INT", "v": "STRING"}
 ONE_BUCKET = VECTORS | {"bucket": "1"}
 JAVA = pytest.mark.parametrize("java", ["java", "newest"])
 NONE: Mapping[str, str] = {}
-# Compactions only where level 0 has to be emptied.
+# Compact only where level 0 must be emptied.
 LAZY = {"num-sorted-run.compaction-trigger": "100", "num-levels": "6"}
 
 
@@ -60,7 +60,7 @@ def test_java_takes_level_one_with_it_where_no_level_is_free(
 
 def _files(table: KeyedTable, level: int) -> list[str]:
     entries = alcid.paimon(table.path).snapshot.state.entries
-    return [one.file.name for one in entries if one.file.level == level]
+    return [entry.file.name for entry in entries if entry.file.level == level]
 
 
 @JAVA
@@ -89,7 +89,7 @@ def test_the_newest_row_wins_over_level_zero_of_a_job_that_does_not_compact(
     table.put(java, *rows(0, 10, "oldest"))
     table.put(java, *rows(2, 12, "older"), write_only=True)
     table.remove(java, (0, None), (5, None), write_only=True)
-    table.check(settled=False)
+    table.check(compacted=False)
     table.put("we", *rows(4, 8, "newest"))
     table.check()
     assert 0 not in levels(table.path)
@@ -137,7 +137,10 @@ def test_java_writes_to_a_bucket_whose_vectors_it_emptied_before_we_wrote_to_ano
     table = KeyedTable(tmp_path / "t", peers, COLUMNS, ["id"], VECTORS | {"bucket": "2"})
     table.put("we", *rows(0, 20, "a"))
     buckets = table.check_buckets()
-    first, second = ([key for (key,), found in buckets.items() if found == one] for one in (0, 1))
+    first, second = (
+        [key for (key,), number in buckets.items() if number == wanted_bucket]
+        for wanted_bucket in (0, 1)
+    )
     table.put("we", *((key, "b") for key in first[:4]))
     table.compact(java)
     table.check()
@@ -172,10 +175,10 @@ def test_somebody_finishes_an_upsert_that_was_killed_between_its_snapshots(
         patch.setattr(commit, "commit_compact", _killed)
         with pytest.raises(Killed):
             table.put("we", *rows(3, 13, "b"))
-        table.check(settled=False)
+        table.check(compacted=False)
         with pytest.raises(Killed):
             table.remove("we", (1, None), (4, None))
-        table.check(settled=False)
+        table.check(compacted=False)
     assert levels(table.path) == [0, 0, 5]
     who = java if then.startswith("java") else "we"
     if "put" in then:
@@ -196,10 +199,10 @@ def test_rows_that_nobody_compacts_are_there_for_those_who_merge(
     table.put("we", *rows(0, 10, "a"), write_only=True)
     table.put(java, *rows(5, 15, "b"), write_only=True)
     table.remove("we", (6, None), (20, None), write_only=True)
-    table.check(settled=False)
+    table.check(compacted=False)
     table.put("we", *rows(9, 11, "c"), write_only=True)
     table.remove(java, (10, None), write_only=True)
-    table.check(settled=False)
+    table.check(compacted=False)
     table.compact(java)
     table.check()
 
@@ -221,7 +224,7 @@ def test_a_java_job_that_does_not_compact_stays_open_while_we_upsert(
             for row in theirs:
                 table.rows[row[:1]] = row
             writer.commit()
-            table.check(settled=False)
+            table.check(compacted=False)
     table.put("we", (99, "last"))
     table.check()
 

@@ -70,11 +70,11 @@ KEYS: dict[str, tuple[dict[str, str], list[tuple[Any, ...]]]] = {
     ),
     "decimal": (
         {"k": "DECIMAL(10, 2)"},
-        [(Decimal(one),) for one in ("-99999999.99", "-0.01", "0.00", "0.01", "12345678.90")],
+        [(Decimal(text),) for text in ("-99999999.99", "-0.01", "0.00", "0.01", "12345678.90")],
     ),
     "wide decimal": (
         {"k": "DECIMAL(30, 3)"},
-        [(Decimal(one),) for one in (f"-{'9' * 27}.999", "-0.001", "0.000", "1.000", "9" * 20)],
+        [(Decimal(text),) for text in (f"-{'9' * 27}.999", "-0.001", "0.000", "1.000", "9" * 20)],
     ),
     "timestamp 0": ({"k": "TIMESTAMP(0)"}, [(MOMENT.replace(microsecond=0, year=y),) for y in Y]),
     "timestamp 3": ({"k": "TIMESTAMP(3)"}, [(MOMENT.replace(year=y),) for y in Y]),

@@ -1,4 +1,4 @@
-"""Options that say which row of a key wins, and what a row does: we follow them as Java does."""
+"""Options that choose the row of a key, and what a row does: we follow them as Java does."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ ONE_BUCKET = VECTORS | {"bucket": "1"}
 NAN, INFINITE = float("nan"), float("inf")
 
 
-def _order(*places: int, descending: bool = False) -> Callable[[Row, Row], bool]:
-    """Nulls are least in either order, NaN is above all numbers."""
+def _order(*positions: int, descending: bool = False) -> Callable[[Row, Row], bool]:
+    """Nulls are lowest in either order, NaN is above all numbers."""
 
     def rank(row: Row) -> list[tuple[bool, bool, float]]:
-        found = []
-        for place in places:
-            value = 0.0 if row[place] is None else float(row[place])
+        keys = []
+        for position in positions:
+            value = 0.0 if row[position] is None else float(row[position])
             is_nan = math.isnan(value)
             number = 0.0 if is_nan else -value if descending else value
-            found.append((row[place] is not None, is_nan is not descending, number))
-        return found
+            keys.append((row[position] is not None, is_nan is not descending, number))
+        return keys
 
     return lambda new, old: rank(new) >= rank(old)
 
@@ -45,7 +45,7 @@ ORDERS: dict[str, tuple[dict[str, str], Callable[[Row, Row], bool]]] = {
     "two fields": ({"sequence.field": "at,more"}, _order(1, 2)),
     "floats": ({"sequence.field": "more"}, _order(2)),
 }
-# What is written one after the other; of the keys 0 to 5 each step gives some another rank.
+# Written one after the other; each step gives some of the keys 0 to 5 another rank.
 RANKS: list[list[tuple[int | None, float | None]]] = [
     [(5, 1.0), (5, None), (None, 2.0), (7, -1.0), (3, NAN), (-4, -INFINITE)],
     [(5, 2.0), (4, 9.0), (0, 1.0), (7, -2.0), (3, INFINITE), (-4, 0.5)],
@@ -54,7 +54,7 @@ RANKS: list[list[tuple[int | None, float | None]]] = [
 ]
 
 
-# Paimon 1.4.2 compares floats in one way within a batch, and in another one between files.
+# Paimon 1.4.2 compares floats differently within a batch and between files.
 TURNS = [
     (order, java, turns)
     for order, java in product(ORDERS, ("java", "newest"))
@@ -100,7 +100,7 @@ def test_a_delete_that_is_older_by_the_sequence_field_deletes_nothing(
     table.write(who, [(key, key + 3, None, None) for key in range(5)], ["-D"] * 5)
     table.rows = {(key,): (key, 5, None, "a") for key in (0, 1)}
     table.check()
-    # One that was deleted comes back with any rank, since nothing is left of the delete.
+    # A deleted key comes back with any rank, since nothing is left of the delete.
     table.put(who, (4, 1, None, "b"))
     table.check()
 
@@ -163,15 +163,15 @@ def test_a_column_of_the_table_says_what_rows_do(
     options = ONE_BUCKET | {"rowkind.field": "op"}
     java.create(path, columns, primary_keys=["id"], options=options)
 
-    def rows(*given: tuple[int, str, str | None]) -> pa.Table:
-        ids, kinds, values = zip(*given, strict=True)
+    def rows(*changes: tuple[int, str, str | None]) -> pa.Table:
+        ids, kinds, values = zip(*changes, strict=True)
         return pa.table(
             {"id": pa.array(ids, pa.int32()), "op": kinds, "v": pa.array(values, "string")}
         )
 
     def check(*expected: tuple[int, str, str]) -> None:
-        for found in (java.read(path), alcid.paimon(path).scan().to_arrow()):
-            assert sorted(tuple(row.values()) for row in found.to_pylist()) == list(expected)
+        for rows_read in (java.read(path), alcid.paimon(path).scan().to_arrow()):
+            assert sorted(tuple(row.values()) for row in rows_read.to_pylist()) == list(expected)
 
     table = alcid.paimon(path)
     table.upsert(rows((1, "+I", "a"), (2, "+I", "a"), (3, "+I", "a"), (4, "-D", None)))

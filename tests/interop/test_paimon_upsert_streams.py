@@ -1,4 +1,4 @@
-"""Jobs of Java that follow a table see each upsert and each delete of ours, and once."""
+"""Java jobs that follow a table see each of our upserts and deletes exactly once."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Follower:
         self._seen = alcid.paimon(self._table.path).snapshot_id or 0
 
     def sees(self, *expected: tuple[Any, ...]) -> None:
-        """In the snapshots since it last looked, these rows, all of one snapshot."""
-        found = self._java.stream(self._table.path, self._seen)
-        assert list(found.values()) == ([sorted(expected, key=repr)] if expected else [])
+        """The snapshots since the last look have these rows, all in one snapshot."""
+        changes = self._java.stream(self._table.path, self._seen)
+        assert list(changes.values()) == ([sorted(expected, key=repr)] if expected else [])
         self.begin()
 
 
@@ -109,7 +109,7 @@ def test_a_job_that_begins_late_sees_all_rows_and_goes_on(
     table.put("we", *((number, "b") for number in range(5)))
     table.remove("we", (7, None))
     table.put("we", (8, "c"), write_only=True)
-    table.check(settled=False)  # reads as such a job does first
+    table.check(compacted=False)  # reads as such a job does first
     follower = Follower(table, java)
     follower.begin()
     table.put("we", (8, "d"), (0, "d"))

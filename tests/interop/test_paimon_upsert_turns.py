@@ -80,7 +80,7 @@ STEPS = [
 
 
 class Turns:
-    """Rows that are drawn, and who writes them."""
+    """Random rows, and who writes them."""
 
     def __init__(self, table: KeyedTable, seed: str) -> None:
         self.table, self._source, self._step = table, random.Random(seed), 0
@@ -95,10 +95,10 @@ class Turns:
         return list(drawn.values())
 
     def ask(self) -> None:
-        """Java and we find the rows of a step, by the indexes that there are."""
+        """Java and we find the rows of a step, through the existing indexes."""
         value = f"step {self._source.randint(1, self._step)}"
-        found = [row for row in self.table.rows.values() if row[2] == value]
-        expected = as_text(self.table.arrow(found))
+        matching = [row for row in self.table.rows.values() if row[2] == value]
+        expected = as_text(self.table.arrow(matching))
         for java in (self.table.peers.java, self.table.peers.newest):
             assert as_text(java.read(self.table.path, leaf("v", "EQUAL", value))) == expected
         scan = alcid.paimon(self.table.path).scan(f"v = '{value}'")
@@ -159,13 +159,15 @@ def test_partitions_of_other_types(peers: Peers, tmp_path: Path, bucket: str) ->
     table = KeyedTable(
         tmp_path / "t", peers, columns, ["day", "big", "id"], options, ["day", "big"]
     )
-    places = [
+    partitions = [
         (date(1969, 12, 31), Decimal("-0.001")),
         (date(2026, 1, 2), Decimal("123456789012345678901234567.890")),
     ]
 
     def rows(first: int, stop: int, value: str) -> list[Row]:
-        return [(*place, number, value) for place in places for number in range(first, stop)]
+        return [
+            (*partition, number, value) for partition in partitions for number in range(first, stop)
+        ]
 
     table.put("we", *rows(0, 10, "a"))
     table.put("java", *rows(5, 12, "b"))
@@ -193,16 +195,16 @@ def test_java_leaves_keys_in_the_buckets_that_we_gave_them(
 ) -> None:
     table = _dynamic(tmp_path / "t", peers, target=10)
     table.put("we", *((number, "a") for number in range(45)))
-    given = table.check_buckets()
-    assert sorted(set(given.values())) == [0, 1, 2, 3, 4]
+    buckets = table.check_buckets()
+    assert sorted(set(buckets.values())) == [0, 1, 2, 3, 4]
     table.put(java, *((number, "b") for number in range(30, 60)))
     table.check()
-    found = table.check_buckets()
-    assert {key: found[key] for key in given} == given
-    assert sorted(set(found.values())) == [0, 1, 2, 3, 4, 5]
+    after = table.check_buckets()
+    assert {key: after[key] for key in buckets} == buckets
+    assert sorted(set(after.values())) == [0, 1, 2, 3, 4, 5]
     table.compact(java)
     table.check()
-    assert table.check_buckets() == found
+    assert table.check_buckets() == after
 
 
 @pytest.mark.parametrize("java", ["java", "newest"])
@@ -211,16 +213,16 @@ def test_we_leave_keys_in_the_buckets_that_java_gave_them(
 ) -> None:
     table = _dynamic(tmp_path / "t", peers, target=10)
     table.put(java, *((number, "a") for number in range(45)))
-    given = table.check_buckets()
+    buckets = table.check_buckets()
     table.put("we", *((number, "b") for number in range(30, 60)))
     table.remove("we", (2, None), (33, None))
     table.check()
-    found = table.check_buckets()
-    assert {key: found[key] for key in given if key in found} == {
-        key: bucket for key, bucket in given.items() if key not in {(2,), (33,)}
+    after = table.check_buckets()
+    assert {key: after[key] for key in buckets if key in after} == {
+        key: bucket for key, bucket in buckets.items() if key not in {(2,), (33,)}
     }
-    # A key that was deleted comes back to its bucket.
+    # A deleted key comes back to its bucket.
     table.put("we", (2, "c"), (33, "c"))
     table.check()
-    assert given[2,] == table.check_buckets()[2,]
-    assert given[33,] == table.check_buckets()[33,]
+    assert buckets[2,] == table.check_buckets()[2,]
+    assert buckets[33,] == table.check_buckets()[33,]

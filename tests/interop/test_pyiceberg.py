@@ -16,7 +16,7 @@ from pyiceberg.table.puffin import PuffinFile
 from alcid import DeletionVector, puffin
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 
-POSITIONS = {name: positions_of(given) for name, given in (SETS | WIDE_SETS).items()}
+POSITIONS = {name: positions_of(drawn) for name, drawn in (SETS | WIDE_SETS).items()}
 PROPERTIES = {"created-by": "alcid", "größe": "12 日本 🐧 \\u2028 /"}
 
 
@@ -50,12 +50,12 @@ def test_it_reads_blobs_of_every_codec_it_knows() -> None:
             for number, payload in enumerate(data)
             for codec in (None, "zstd")
         ]
-    found = read_by_it(file)
-    assert found.footer.properties == PROPERTIES
-    assert [found.get_blob_payload(blob) for blob in found.footer.blobs] == [
+    puffin_file = read_by_it(file)
+    assert puffin_file.footer.properties == PROPERTIES
+    assert [puffin_file.get_blob_payload(blob) for blob in puffin_file.footer.blobs] == [
         payload for payload in data for _ in range(2)
     ]
-    for read, blob in zip(found.footer.blobs, blobs, strict=True):
+    for read, blob in zip(puffin_file.footer.blobs, blobs, strict=True):
         assert read.model_dump() == {
             "type": blob.type,
             "fields": list(blob.fields),
@@ -82,14 +82,14 @@ def test_it_reads_our_vector(name: str) -> None:
     assert positions(vector) == POSITIONS[name]
     if (
         POSITIONS[name] and POSITIONS[name][0] < 2**32
-    ):  # it makes no column of an empty first bitmap
+    ):  # it makes no column from an empty first bitmap
         assert vector.to_vector().to_pylist() == POSITIONS[name]
 
 
 def test_it_finds_each_of_many_vectors() -> None:
     file = io.BytesIO()
     with puffin.create(file) as writer:
-        for name, given in POSITIONS.items():
-            writer.add_deletion_vector(DeletionVector(given), name)
-    found = deletion_vectors_from_puffin_file(read_by_it(file))
-    assert {vector.referenced_data_file: positions(vector) for vector in found} == POSITIONS
+        for name, rows in POSITIONS.items():
+            writer.add_deletion_vector(DeletionVector(rows), name)
+    vectors = deletion_vectors_from_puffin_file(read_by_it(file))
+    assert {vector.referenced_data_file: positions(vector) for vector in vectors} == POSITIONS

@@ -50,7 +50,7 @@ def int_table(**columns: Iterable[int]) -> pa.Table:
     )
 
 
-def places(ranges: Iterable[DeletionVectorRange]) -> list[list[Any]]:
+def ranges_of(ranges: Iterable[DeletionVectorRange]) -> list[list[Any]]:
     return [[part.data_file, part.offset, part.length, part.cardinality] for part in ranges]
 
 
@@ -58,19 +58,19 @@ def places(ranges: Iterable[DeletionVectorRange]) -> list[list[Any]]:
 
 
 def test_it_reads_our_vectors(pypaimon: PyPaimon) -> None:
-    positions = {name: positions_of(given) for name, given in SETS.items()}
+    positions = {name: positions_of(rows) for name, rows in SETS.items()}
     written = DeletionVectorFile.write(
-        {name: DeletionVector(given) for name, given in positions.items()}, bits=32
+        {name: DeletionVector(rows) for name, rows in positions.items()}, bits=32
     )
     path = pypaimon.new_path()
     path.write_bytes(written.data)
-    found = pypaimon.ask("read_vectors", path=str(path), ranges=places(written.ranges))
-    assert found == positions
+    answer = pypaimon.ask("read_vectors", path=str(path), ranges=ranges_of(written.ranges))
+    assert answer == positions
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_we_read_its_vectors(pypaimon: PyPaimon, name: str) -> None:
-    """It makes no runs: arrays and bitsets come where others write something shorter."""
+    """It makes no runs: it has arrays and bitsets where others write something shorter."""
     positions = positions_of(SETS[name])
     data = bytes.fromhex(pypaimon.ask("vector_bytes", positions=positions))
     vector = DeletionVector.from_bytes(data, len(positions))
@@ -86,7 +86,7 @@ def test_a_table_whose_vectors_it_wrote_and_we_extend(pypaimon: PyPaimon) -> Non
     pypaimon.ask("delete", table=table, row_ids=sorted(deleted))
 
     (index,) = pypaimon.ask("index_files", table=table)
-    ranges = [DeletionVectorRange(*place) for place in index["ranges"]]
+    ranges = [DeletionVectorRange(*item) for item in index["ranges"]]
     with DeletionVectorFile.open(index["path"]) as file:
         vectors = file.read_all(ranges)
         assert [vector for _, vector in file.scan()] == list(vectors.values())
@@ -98,7 +98,7 @@ def test_a_table_whose_vectors_it_wrote_and_we_extend(pypaimon: PyPaimon) -> Non
     written = DeletionVectorFile.write({name: vectors[name] | more[name] for name in more})
     path = pypaimon.new_path()
     path.write_bytes(written.data)
-    commit = {"path": str(path), "size": len(written.data), "ranges": places(written.ranges)}
+    commit = {"path": str(path), "size": len(written.data), "ranges": ranges_of(written.ranges)}
     pypaimon.ask("replace_vectors", table=table, **commit)
     deleted |= {1, 4999, *range(5100, 5200)}
     rows = pypaimon.ask("column", table=table, column="id")
@@ -113,7 +113,11 @@ def test_a_table_whose_hash_index_it_wrote_and_we_extend(pypaimon: PyPaimon) -> 
     table = pypaimon.create(int_table(id=[], v=[]), ["id"], options)
     pypaimon.write(table, int_table(id=range(1000), v=range(1000)))
     keys = pypaimon.ask("column", table=table, column="id")
-    assert {bucket: len(found) for bucket, found in keys.items()} == {"0": 400, "1": 400, "2": 200}
+    assert {bucket: len(hashes) for bucket, hashes in keys.items()} == {
+        "0": 400,
+        "1": 400,
+        "2": 200,
+    }
     paths = {}
     for index in pypaimon.ask("index_files", table=table):
         paths[index["bucket"]] = Path(index["path"])
@@ -122,13 +126,13 @@ def test_a_table_whose_hash_index_it_wrote_and_we_extend(pypaimon: PyPaimon) -> 
         assert HashIndex.from_bytes(data).hashes.tolist() == ours.hashes.tolist()
         assert ours.to_bytes() == data  # both in ascending order
 
-    # Of these keys no row exists, but our file says that they belong to a bucket that is full.
-    known = pa.array(range(5000, 5050), pa.int32())
-    grown = HashIndex.from_bytes(paths[1].read_bytes()).union(hash_rows([known]))
+    # No row has these keys, but our file says that they belong to a bucket that is full.
+    added = pa.array(range(5000, 5050), pa.int32())
+    grown = HashIndex.from_bytes(paths[1].read_bytes()).union(hash_rows([added]))
     paths[1].write_bytes(grown.to_bytes())
-    pypaimon.write(table, int_table(id=[*known.to_pylist(), 9000], v=range(51)))
+    pypaimon.write(table, int_table(id=[*added.to_pylist(), 9000], v=range(51)))
     after = pypaimon.ask("column", table=table, column="id")
-    assert sorted(set(after["1"]) - set(keys["1"])) == known.to_pylist()
+    assert sorted(set(after["1"]) - set(keys["1"])) == added.to_pylist()
     assert sorted(set(after["2"]) - set(keys["2"])) == [9000]
 
 
@@ -149,11 +153,13 @@ def is_one_byte_longer(data_type: str, value: Json) -> bool:
 
 def check_hashes(pypaimon: PyPaimon, types: Sequence[str], rows: Sequence[Sequence[Json]]) -> None:
     rows = [row for row in rows if not any(map(is_one_byte_longer, types, row))]
-    table = pa.table(arrow_columns(types, rows), names=[f"c{place}" for place in range(len(types))])
+    table = pa.table(
+        arrow_columns(types, rows), names=[f"c{number}" for number in range(len(types))]
+    )
     ours = hash_rows(table, [DataType.parse(data_type) for data_type in types])
     assert ours.dtype == np.int32
-    given = {"arrow": pypaimon.arrow_file(table), "types": list(types)}
-    assert ours.tolist() == pypaimon.ask("hashes", **given)
+    arguments = {"arrow": pypaimon.arrow_file(table), "types": list(types)}
+    assert ours.tolist() == pypaimon.ask("hashes", **arguments)
 
 
 @pytest.mark.parametrize("data_type", [name for name in EDGES if NANOSECONDS not in name])
@@ -163,7 +169,7 @@ def test_hashes_of_edge_values(pypaimon: PyPaimon, data_type: str) -> None:
 
 @pytest.mark.parametrize("types", KEY_TYPES, ids=",".join)
 def test_hashes_of_2000_random_keys(pypaimon: PyPaimon, types: list[str]) -> None:
-    """Keys hold no null; for one in a long decimal it would reserve no room, as Java does."""
+    """Keys hold no null; for one in a long decimal it would reserve no space, as Java does."""
     types = [data_type.replace(NANOSECONDS, "TIMESTAMP(6)") for data_type in types]
     check_hashes(pypaimon, types, random_rows(types, 2000))
 
@@ -185,17 +191,17 @@ def random_hashes(count: int) -> list[int]:
 def test_the_assigner_of_a_key(pypaimon: PyPaimon, channels: int, assigners: int) -> None:
     hashes = random_hashes(300)
     for partition in hashes[:20]:
-        given = {"channels": channels, "assigners": assigners}
-        theirs = pypaimon.ask("assigners", partition_hash=partition, hashes=hashes, **given)
-        assert assigner_of(partition, hashes, **given).tolist() == theirs
+        arguments = {"channels": channels, "assigners": assigners}
+        theirs = pypaimon.ask("assigners", partition_hash=partition, hashes=hashes, **arguments)
+        assert assigner_of(partition, hashes, **arguments).tolist() == theirs
 
 
 def test_the_owner_of_a_bucket(pypaimon: PyPaimon) -> None:
     routing = Routing(12, 4)
     for channel in range(12):
         ours = [bucket for bucket in range(50) if routing.owns(channel, bucket)]
-        given = {"assigners": 4, "assigner": channel}
-        assert pypaimon.ask("own_buckets", buckets=50, **given) == ours
+        arguments = {"assigners": 4, "assigner": channel}
+        assert pypaimon.ask("own_buckets", buckets=50, **arguments) == ours
 
 
 @pytest.mark.parametrize("buckets", [1, 7, 128, 32_768])

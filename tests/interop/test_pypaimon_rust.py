@@ -36,7 +36,7 @@ def id_batch(ids: Iterable[int]) -> pa.RecordBatch:
 
 
 def write_two_files(warehouse: RustWarehouse, path: Path) -> list[str]:
-    """A long data file with the ids from 0, and a short one with those from 5000; their names."""
+    """A long data file with ids from 0, and a short one with ids from 5000; returns their names."""
     warehouse.write(id_batch(range(5000)))
     warehouse.write(id_batch(range(5000, 5300)))
     files = sorted(path.glob("bucket-0/*.parquet"), key=lambda file: file.stat().st_size)
@@ -91,33 +91,33 @@ def test_a_table_whose_hash_index_it_wrote_and_we_change(warehouse: RustWarehous
     path = warehouse.create("id INT NOT NULL, PRIMARY KEY (id)", options)
     warehouse.write(id_batch(range(1000)))
     keys = bucket_ids(path)
-    assert {bucket: len(found) for bucket, found in keys.items()} == {0: 400, 1: 400, 2: 200}
-    found = {file: HashIndex.from_bytes(file.read_bytes()) for file in path.glob("index/index-*")}
+    assert {bucket: len(hashes) for bucket, hashes in keys.items()} == {0: 400, 1: 400, 2: 200}
+    indexes = {file: HashIndex.from_bytes(file.read_bytes()) for file in path.glob("index/index-*")}
     ours = {
         bucket: HashIndex(hash_rows([pa.array(sorted(ids), pa.int32())]))
         for bucket, ids in keys.items()
     }
-    assert sorted(index.hashes.tolist() for index in found.values()) == sorted(
+    assert sorted(index.hashes.tolist() for index in indexes.values()) == sorted(
         index.hashes.tolist() for index in ours.values()
     )
 
     # Of these keys no row exists, but our file says that they belong to a bucket that is full. Its
     # manifest tells how many hashes there are, so that others have to go.
-    known = pa.array(range(5000, 5050), pa.int32())
-    (full,) = (file for file in found if found[file].hashes.tolist() == ours[1].hashes.tolist())
-    full.write_bytes(HashIndex(ours[1].hashes[50:]).union(hash_rows([known])).to_bytes())
-    warehouse.write(id_batch([*known.to_pylist(), 9000]))
+    added = pa.array(range(5000, 5050), pa.int32())
+    (full,) = (file for file in indexes if indexes[file].hashes.tolist() == ours[1].hashes.tolist())
+    full.write_bytes(HashIndex(ours[1].hashes[50:]).union(hash_rows([added])).to_bytes())
+    warehouse.write(id_batch([*added.to_pylist(), 9000]))
     after = bucket_ids(path)
-    assert sorted(after[1] - keys[1]) == known.to_pylist()
+    assert sorted(after[1] - keys[1]) == added.to_pylist()
     assert sorted(after[2] - keys[2]) == [9000]
 
 
 @pytest.mark.parametrize("types", KEY_TYPES, ids=",".join)
 def test_hashes_of_random_keys(warehouse: RustWarehouse, types: list[str]) -> None:
-    """Of every key a hash is kept, in the file of its bucket."""
+    """A hash of every key is kept, in the file of its bucket."""
     types = [kind for kind in types if not kind.startswith("TIME(")]  # its SQL has no such type
     columns = arrow_columns(types, random_rows(types, 1000))
-    names = [f"c{place}" for place in range(len(types))]
+    names = [f"c{number}" for number in range(len(types))]
     fields = [
         f"{name} {kind.replace(LTZ, ' WITH TIME ZONE')} NOT NULL"
         for name, kind in zip(names, types, strict=True)

@@ -17,8 +17,8 @@ from alcid import DeletionVector, ThetaSketch
 from tests.golden.positions import SETS, WIDE_SETS, positions_of
 from tests.interop.peers import Jvm
 
-POSITIONS = {name: positions_of(given) for name, given in SETS.items()}
-WIDE = {name: positions_of(given) for name, given in WIDE_SETS.items()}
+POSITIONS = {name: positions_of(rows) for name, rows in SETS.items()}
+WIDE = {name: positions_of(rows) for name, rows in WIDE_SETS.items()}
 THETA = "org.apache.datasketches.theta"
 
 
@@ -50,14 +50,14 @@ def test_it_reads_and_writes_the_bitmap_of_a_32_bit_vector(spark_jvm: Jvm, name:
 
 @pytest.mark.parametrize("name", POSITIONS | WIDE)
 def test_it_reads_the_bitmaps_of_a_64_bit_vector(spark_jvm: Jvm, name: str) -> None:
-    """The portable form of its 64-bit bitmaps is what stands in a vector."""
+    """The portable form of its 64-bit bitmaps is the content of a vector."""
     positions = (POSITIONS | WIDE)[name]
     inside = DeletionVector(positions).to_bytes(bits=64)[8:-4]
     read = spark_jvm.org.roaringbitmap.longlong.Roaring64NavigableMap(False)
     stream = spark_jvm.java.io.ByteArrayInputStream(inside)
     read.deserializePortable(spark_jvm.java.io.DataInputStream(stream))
-    found = np.frombuffer(long_bytes(spark_jvm, read.toArray()), ">i8")
-    assert found.tolist() == positions
+    values = np.frombuffer(long_bytes(spark_jvm, read.toArray()), ">i8")
+    assert values.tolist() == positions
 
 
 def long_bytes(jvm: Jvm, array: Any) -> bytes:
@@ -71,15 +71,15 @@ def long_bytes(jvm: Jvm, array: Any) -> bytes:
 
 
 def alpha_sketch(jvm: Jvm, values: Sequence[Any]) -> Any:
-    """The sketch that a task of Iceberg fills, with these integers or texts in this order."""
+    """The sketch that a task of Iceberg builds from these integers or texts, in this order."""
     family = jvm.org.apache.datasketches.common.Family.ALPHA
     sketch = jvm.org.apache.datasketches.theta.UpdateSketch.builder().setFamily(family).build()
     if values:
         text = isinstance(values[0], str)
         kind = "java.lang.String" if text else "long"
         update = jvm.method(f"{THETA}.UpdateSketch", "update", kind).bindTo(sketch)
-        given = jvm.texts(values) if text else jvm.numbers(values)
-        given.forEach(jvm.function("Consumer", update))
+        java_values = jvm.texts(values) if text else jvm.numbers(values)
+        java_values.forEach(jvm.function("Consumer", update))
     return sketch.compact()
 
 
@@ -96,7 +96,7 @@ def read_by_it(jvm: Jvm, data: bytes) -> Any:
 
 
 def check_equal(sketch: ThetaSketch, peer: Any) -> None:
-    """The same bytes; estimate, theta and count as Java gives them."""
+    """The same bytes, and estimate, theta and count as in Java."""
     assert sketch.to_bytes() == bytes(peer.toByteArray())
     assert sketch.estimate == peer.getEstimate()
     assert sketch.theta == peer.getTheta()
@@ -107,9 +107,9 @@ def check_equal(sketch: ThetaSketch, peer: Any) -> None:
 def test_the_alpha_rule_keeps_the_same_hashes(spark_jvm: Jvm, count: int) -> None:
     """In the order of arrival, which decides what is kept beyond 4096 values."""
     values = np.random.default_rng(random.getrandbits(64)).integers(-(2**63), 2**63, count)
-    given = [*values.tolist(), *values[::3].tolist()]
-    ours = ThetaSketch().update(pa.array(given, pa.int64()))
-    theirs = alpha_sketch(spark_jvm, given)
+    stream = [*values.tolist(), *values[::3].tolist()]
+    ours = ThetaSketch().update(pa.array(stream, pa.int64()))
+    theirs = alpha_sketch(spark_jvm, stream)
     check_equal(ours, theirs)
     check_equal(ours, read_by_it(spark_jvm, ours.to_bytes()))
     packed = bytes(theirs.toByteArrayCompressed())
@@ -128,7 +128,7 @@ def test_the_alpha_rule_over_texts(spark_jvm: Jvm) -> None:
     "parts", [[], [0], [10], [9000], [100, 200], [0, 5000, 0], [9000, 30_000, 10], [50_000] * 4]
 )
 def test_the_union_of_tasks_is_the_same(spark_jvm: Jvm, parts: list[int]) -> None:
-    """One sketch for each task, united one by one from nothing, as Iceberg does; they overlap."""
+    """One sketch for each task, merged one by one from an empty one as in Iceberg; they overlap."""
     values = np.random.default_rng(random.getrandbits(64)).integers(-(2**63), 2**63, 60_000)
     tasks = [values[7 * part :][:count].tolist() for part, count in enumerate(parts)]
     ours = ThetaSketch()

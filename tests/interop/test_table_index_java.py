@@ -45,8 +45,8 @@ from tests.interop.random_rows import KEY_TYPES, arrow_columns, random_rows
 Bits = Literal[32, 64]
 KINDS: list[Bits] = [32, 64]
 POSITIONS: dict[Bits, dict[str, list[int]]] = {
-    32: {name: positions_of(given) for name, given in SETS.items()},
-    64: {name: positions_of(given) for name, given in (SETS | WIDE_SETS).items()},
+    32: {name: positions_of(rows) for name, rows in SETS.items()},
+    64: {name: positions_of(rows) for name, rows in (SETS | WIDE_SETS).items()},
 }
 VECTORS = {"bucket": "-1", "deletion-vectors.enabled": "true"}
 
@@ -61,14 +61,14 @@ def vector_files(jvm: PaimonJvm, path: Path, target_size: int = 2**21) -> tuple[
 
 
 def random_positions(chance: np.random.Generator, bits: Bits) -> list[int]:
-    """Some runs and some scattered rows, over one or more containers and keys."""
-    found: set[int] = set()
+    """Some runs and some scattered rows, in one or more containers and keys."""
+    positions: set[int] = set()
     for _ in range(chance.integers(1, 6)):
         key = int(chance.integers(0, 4)) << 32 if bits == 64 else 0
         start = key + int(chance.integers(0, 400_000))
-        found.update(range(start, start + int(chance.integers(0, 3000))))
-        found.update((start + chance.integers(0, 70_000, chance.integers(0, 6000))).tolist())
-    return sorted(found)
+        positions.update(range(start, start + int(chance.integers(0, 3000))))
+        positions.update((start + chance.integers(0, 70_000, chance.integers(0, 6000))).tolist())
+    return sorted(positions)
 
 
 # -- deletion vectors --------------------------------------------------------------------------
@@ -77,62 +77,62 @@ def random_positions(chance: np.random.Generator, bits: Bits) -> list[int]:
 @pytest.mark.parametrize("bits", KINDS)
 def test_it_reads_every_vector_of_our_file(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
     files, folder = vector_files(jvm, tmp_path)
-    given = POSITIONS[bits]
+    expected = POSITIONS[bits]
     written = DeletionVectorFile.write(
-        {name: DeletionVector(positions) for name, positions in given.items()}, bits=bits
+        {name: DeletionVector(positions) for name, positions in expected.items()}, bits=bits
     )
     (folder / "ours").write_bytes(written.data)
-    found = files.readAllDeletionVectors(file_meta(jvm, "ours", written))
-    assert set(found) == set(given)
+    vectors = files.readAllDeletionVectors(file_meta(jvm, "ours", written))
+    assert set(vectors) == set(expected)
     for part in written.ranges:
-        vector, positions = found[part.data_file], given[part.data_file]
+        vector, positions = vectors[part.data_file], expected[part.data_file]
         assert vector.equals(java_vector(jvm, bits, positions)), part
         assert (vector.getCardinality(), part.cardinality) == (len(positions), len(positions))
 
 
 def test_it_reads_a_file_of_both_kinds(jvm: PaimonJvm, tmp_path: Path) -> None:
     files, folder = vector_files(jvm, tmp_path)
-    given = {
+    kinds = {
         f"{name}-{bits}": (bits, POSITIONS[bits][name])
         for name in ("few", "empty", "scattered", "high")
         for bits in KINDS
     }
     written = DeletionVectorFile.write(
-        {name: DeletionVector(positions, bits=bits) for name, (bits, positions) in given.items()}
+        {name: DeletionVector(positions, bits=bits) for name, (bits, positions) in kinds.items()}
     )
     (folder / "ours").write_bytes(written.data)
-    found = files.readAllDeletionVectors(file_meta(jvm, "ours", written))
-    assert set(found) == set(given)
-    for name, (bits, positions) in given.items():
-        assert found[name].equals(java_vector(jvm, bits, positions)), name
+    vectors = files.readAllDeletionVectors(file_meta(jvm, "ours", written))
+    assert set(vectors) == set(kinds)
+    for name, (bits, positions) in kinds.items():
+        assert vectors[name].equals(java_vector(jvm, bits, positions)), name
 
 
 @pytest.mark.parametrize("bits", KINDS)
-def test_it_reads_one_vector_by_its_place(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
+def test_it_reads_one_vector_by_its_range(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
     vectors = {name: DeletionVector(POSITIONS[bits][name]) for name in ("run", "few", "scattered")}
     written = DeletionVectorFile.write(vectors, bits=bits)
     path = tmp_path / "ours"
     path.write_bytes(written.data)
     for part in reversed(written.ranges):
-        place = jvm.paimon.table.source.DeletionFile(str(path), part.offset, part.length, None)
+        location = jvm.paimon.table.source.DeletionFile(str(path), part.offset, part.length, None)
         files = jvm.paimon.fs.local.LocalFileIO()
-        vector = jvm.paimon.deletionvectors.DeletionVector.read(files, place)
+        vector = jvm.paimon.deletionvectors.DeletionVector.read(files, location)
         assert vector.equals(java_vector(jvm, bits, POSITIONS[bits][part.data_file]))
 
 
 @pytest.mark.parametrize("bits", KINDS)
 def test_it_writes_the_same_file(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
-    """Byte for byte, with the same places; random positions too."""
+    """Byte for byte, at the same offsets; also for random positions."""
     files, folder = vector_files(jvm, tmp_path)
     chance = np.random.default_rng(random.getrandbits(64))
-    given = {f"data-{number}": random_positions(chance, bits) for number in range(20)}
-    given |= POSITIONS[bits]
+    expected = {f"data-{number}": random_positions(chance, bits) for number in range(20)}
+    expected |= POSITIONS[bits]
     theirs = jvm.java.util.LinkedHashMap()
-    for name, positions in given.items():
+    for name, positions in expected.items():
         theirs.put(name, java_vector(jvm, bits, positions))
     meta = files.writeSingleFile(theirs)
     written = DeletionVectorFile.write(
-        {name: DeletionVector(positions) for name, positions in given.items()}, bits=bits
+        {name: DeletionVector(positions) for name, positions in expected.items()}, bits=bits
     )
     data = (folder / meta.fileName()).read_bytes()
     assert written.data == data
@@ -140,7 +140,7 @@ def test_it_writes_the_same_file(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> 
     assert written.ranges == ranges
     with DeletionVectorFile.open(folder / meta.fileName()) as file:
         read = file.read_all(ranges)
-    assert {name: vector.to_numpy().tolist() for name, vector in read.items()} == given
+    assert {name: vector.to_numpy().tolist() for name, vector in read.items()} == expected
     assert {vector.bits for vector in read.values()} == {bits}
 
 
@@ -158,15 +158,17 @@ def test_it_rolls_files_where_we_do(
 ) -> None:
     files, folder = vector_files(jvm, tmp_path, target)
     names = ["few", "run", "scattered", "zero", "empty", "one", "mixed_containers"]
-    given = {f"{number}-{name}": POSITIONS[bits][name] for number, name in enumerate(names * 2)}
+    written_positions = {
+        f"{number}-{name}": POSITIONS[bits][name] for number, name in enumerate(names * 2)
+    }
     theirs = jvm.java.util.LinkedHashMap()
-    for name, positions in given.items():
+    for name, positions in written_positions.items():
         theirs.put(name, java_vector(jvm, bits, positions))
     expected = [
         ((folder / meta.fileName()).read_bytes(), tuple(ranges_of(meta)))
         for meta in files.writeWithRolling(theirs)
     ]
-    vectors = {name: DeletionVector(positions) for name, positions in given.items()}
+    vectors = {name: DeletionVector(positions) for name, positions in written_positions.items()}
     ours = DeletionVectorFile.roll(vectors, bits=bits, target_size=target)
     assert [(written.data, written.ranges) for written in ours] == expected
 
@@ -189,7 +191,7 @@ def test_it_merges_as_we_unite(jvm: PaimonJvm, bits: Bits) -> None:
 
 @pytest.mark.parametrize("bits", KINDS)
 def test_it_skips_the_rows_of_our_vectors(jvm: PaimonJvm, tmp_path: Path, bits: Bits) -> None:
-    """A table of two data files, with a file of vectors that we wrote and it committed."""
+    """A table of two data files, with a file of vectors that we wrote and Java committed."""
     path = tmp_path / "table"
     table = create_table(jvm, path, {"id": "INT"}, VECTORS)
     write_ids(jvm, table, range(300))
@@ -209,7 +211,7 @@ def test_it_skips_the_rows_of_our_vectors(jvm: PaimonJvm, tmp_path: Path, bits: 
 
 
 def int_array(jvm: PaimonJvm, values: Sequence[int]) -> Any:
-    """An `int[]`, made of a buffer, so that one call is enough."""
+    """An `int[]`, made from a buffer, so that one call is enough."""
     buffer = jvm.java.nio.ByteBuffer.wrap(np.array(values, ">i4").tobytes()).asIntBuffer()
     array = jvm.gateway.new_array(jvm.gateway.jvm.int, len(values))
     buffer.get(array)
@@ -230,10 +232,10 @@ def test_it_reads_and_writes_our_hash_index(jvm: PaimonJvm, tmp_path: Path) -> N
         meta = jvm.paimon.index.IndexFileMeta("HASH", "ours", 4 * len(ours), len(ours), None, None)
         read = file.readList(meta).toString()[1:-1]
         assert [int(text) for text in read.split(", ") if text] == hashes.tolist()
-        given = chance.permutation(hashes).tolist()
-        written = path / "index" / file.write(int_array(jvm, given)).fileName()
-        found = HashIndex.from_bytes(written.read_bytes())
-        assert (found.hashes.tolist(), found.duplicates) == (hashes.tolist(), 0)
+        shuffled = chance.permutation(hashes).tolist()
+        written = path / "index" / file.write(int_array(jvm, shuffled)).fileName()
+        index = HashIndex.from_bytes(written.read_bytes())
+        assert (index.hashes.tolist(), index.duplicates) == (hashes.tolist(), 0)
 
 
 def test_a_table_whose_hash_index_it_wrote_and_we_extend(jvm: PaimonJvm, tmp_path: Path) -> None:
@@ -251,18 +253,18 @@ def test_a_table_whose_hash_index_it_wrote_and_we_extend(jvm: PaimonJvm, tmp_pat
         keys = pa.array([key for key in buckets if buckets[key] == bucket], pa.int32())
         assert HashIndex.from_bytes(file.read_bytes()) == HashIndex(hash_rows([keys]))
 
-    # Keys without a row are known to the assigner, if it reads what we wrote.
-    known = hash_rows([pa.array(range(5000, 5050), pa.int32())])
-    files[1].write_bytes(HashIndex.from_bytes(files[1].read_bytes()).union(known).to_bytes())
+    # The assigner knows keys without a row, if it reads what we wrote.
+    added = hash_rows([pa.array(range(5000, 5050), pa.int32())])
+    files[1].write_bytes(HashIndex.from_bytes(files[1].read_bytes()).union(added).to_bytes())
     indexes = {bucket: HashIndex.from_bytes(file.read_bytes()) for bucket, file in files.items()}
     chance = np.random.default_rng(random.getrandbits(64))
     new = chance.integers(-(2**31), 2**31, 1500, dtype=np.int32)
     present = hash_rows([pa.array(list(buckets), pa.int32())])
-    hashes = chance.permutation(np.concatenate((known, present, new, new[::5])))
+    hashes = chance.permutation(np.concatenate((added, present, new, new[::5])))
     for routing in (Routing(1, 1), Routing(4, 2)):
         channels = routing.channel(EMPTY_ROW_HASH, hashes)
         for channel in range(routing.channels):
-            given = hashes[channels == channel]
+            own_hashes = hashes[channels == channel]
             ours = BucketAssigner(BucketOptions(target_row_num=220), channel, routing)
             for bucket, index in indexes.items():
                 ours.restore(bucket, index)
@@ -271,12 +273,12 @@ def test_a_table_whose_hash_index_it_wrote_and_we_extend(jvm: PaimonJvm, tmp_pat
                 table.snapshotManager(), "ours", handler, *numbers
             )
             empty = jvm.paimon.data.BinaryRow.EMPTY_ROW
-            found = [theirs.assign(empty, key) for key in given.tolist()]
-            assert ours.assign(given).tolist() == found
+            assigned = [theirs.assign(empty, key) for key in own_hashes.tolist()]
+            assert ours.assign(own_hashes).tolist() == assigned
             if routing.channels == 1:
-                place = dict(zip(given.tolist(), found, strict=True))
-                assert {place[key] for key in known.tolist()} == {1}
-                assert [place[key] for key in present.tolist()] == list(buckets.values())
+                bucket_of = dict(zip(own_hashes.tolist(), assigned, strict=True))
+                assert {bucket_of[key] for key in added.tolist()} == {1}
+                assert [bucket_of[key] for key in present.tolist()] == list(buckets.values())
 
 
 # -- hashes of rows ----------------------------------------------------------------------------
@@ -295,7 +297,7 @@ def check_rows(jvm: PaimonJvm, types: list[str], rows: list[list[Json]]) -> None
 
 
 def test_rows_of_edge_values_and_nulls(jvm: PaimonJvm) -> None:
-    """Four columns at a time, in which every type has its turn."""
+    """Four columns at a time; every type is used."""
     chance = random.Random(random.getrandbits(64))
     names = chance.sample(list(EDGES), len(EDGES))
     for first in range(0, len(names), 4):

@@ -1,4 +1,4 @@
-"""Random upserts of Paimon's Java and of ours, in turn: both read the rows of the model."""
+"""Random upserts by Paimon's Java and by us, in turn: both read the rows of a model."""
 
 from __future__ import annotations
 

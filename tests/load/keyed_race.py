@@ -28,39 +28,39 @@ Rows = dict[int, str]
 
 
 def race(location: str, rounds: int) -> Rows:
-    """Let workers go at once; the rows as if each commit had come after the one before it."""
+    """Start workers together; returns the rows as if the commits had come one after the other."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     commands = [
         [sys.executable, "-m", __name__, str(worker), str(rounds), location]
         for worker in range(WORKERS)
     ]
     running = [
-        subprocess.Popen(one, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
-        for one in commands
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
+        for command in commands
     ]
-    told = [process.communicate(timeout=3600)[0] for process in running]
+    outputs = [process.communicate(timeout=3600)[0] for process in running]
     assert [process.returncode for process in running] == [0] * WORKERS
-    ended = [json.loads(line) for text in told for line in text.splitlines()]
-    deletes = {one["snapshot"]: one["round"] for one in ended if one["snapshot"] is not None}
-    assert len(ended) - len(deletes) <= WORKERS * rounds // 10  # who gave up is rare
+    ended = [json.loads(line) for text in outputs for line in text.splitlines()]
+    deletes = {line["snapshot"]: line["round"] for line in ended if line["snapshot"] is not None}
+    assert len(ended) - len(deletes) <= WORKERS * rounds // 10  # giving up is rare
     return _replayed(location, deletes)
 
 
 def _replayed(location: str, deletes: dict[int, str]) -> Rows:
-    """The rows by the commits in their order; a delete has a commit for its rows, then one more."""
+    """The rows after all commits in order; a delete has a commit for its rows, then one more."""
     snapshots = alcid.paimon(location).folder.snapshots
     every = [snapshots.get(number) for number in snapshots.numbers()]
-    users = {one.commit_user: deletes[one.id] for one in every if one.id in deletes}
+    users = {entry.commit_user: deletes[entry.id] for entry in every if entry.id in deletes}
     assert len(users) == len(deletes)
     rows: Rows = {}
-    for one in every:
-        if one.commit_kind != "APPEND":
+    for entry in every:
+        if entry.commit_kind != "APPEND":
             continue
-        if one.commit_user in users:
-            start, least = _range(users[one.commit_user])
+        if entry.commit_user in users:
+            start, least = _range(users[entry.commit_user])
             rows = {k: v for k, v in rows.items() if not (v.startswith(start) and k >= least)}
         else:
-            _upsert(rows, one.commit_user)
+            _upsert(rows, entry.commit_user)
     return rows
 
 
@@ -73,7 +73,7 @@ def _upsert(rows: Rows, name: str) -> None:
 
 
 def _range(name: str) -> tuple[str, int]:
-    """Which names a round deletes, and from which key on."""
+    """The names that a round deletes, and from which key on."""
     source = random.Random(name)
     return f"{source.randrange(WORKERS)}-", source.randrange(KEYS)
 
@@ -98,8 +98,8 @@ def _work(worker: str, rounds: int, location: str) -> Iterator[dict[str, object]
 
 def main() -> None:
     worker, rounds, location = sys.argv[1:]
-    for told in _work(worker, int(rounds), location):
-        print(json.dumps(told))
+    for line in _work(worker, int(rounds), location):
+        print(json.dumps(line))
 
 
 if __name__ == "__main__":

@@ -28,16 +28,16 @@ _OPTIONS = (
 
 @dataclass
 class Load:
-    """What was done, and what it took."""
+    """What was done, and the resources it took."""
 
     commits: int = 0
     reads: int = 0
     memory: list[int] = field(default_factory=list)
-    """Bytes of the process, each second."""
+    """The bytes of the process, each second."""
 
     @property
     def growth(self) -> float:
-        """The memory of the last quarter compared to that of the second one, by their medians."""
+        """The median memory of the last quarter, compared with that of the second quarter."""
         quarter = len(self.memory) // 4
         second, last = self.memory[quarter : 2 * quarter], self.memory[-quarter:]
         return float(np.median(last) / np.median(second))
@@ -59,13 +59,13 @@ class Loaded:
         self._folder = folder
         self._table = alcid.create_table(folder, schema, options={"deletion-vectors.enabled": True})
         self._batches: dict[int | None, frozenset[int]] = {None: frozenset()}
-        """Those of each snapshot."""
+        """The rows of each snapshot."""
         self._known = threading.Condition()
         self._until = 0.0
         self.load = Load()
 
     def run(self, readers: int, seconds: float) -> Load:
-        """Let readers read for so long while one writes; raise what any of them has raised."""
+        """Let readers read for this long while one writes; raise what any of them has raised."""
         self._until = time.monotonic() + seconds
         jobs: list[Callable[[], None]] = [self._write, self._measure, *[self._read] * readers]
         with ThreadPoolExecutor(len(jobs)) as pool:
@@ -100,7 +100,7 @@ class Loaded:
             self.load.commits += 1
 
     def _expected(self, snapshot: int | None) -> frozenset[int]:
-        """The batches of a snapshot, which may be there before its writer says so."""
+        """The batches of a snapshot, which may exist before its writer says so."""
         with self._known:
             assert self._known.wait_for(lambda: snapshot in self._batches, timeout=60), snapshot
             return self._batches[snapshot]
@@ -126,7 +126,10 @@ class Loaded:
 
 
 def _sums(table: alcid.PaimonTable) -> dict[int, tuple[int, int]]:
-    """How many rows each batch has, and what their values add up to."""
+    """How many rows each batch has, and the sum of their values."""
     rows = table.scan().to_arrow()
     sums = rows.group_by("batch").aggregate([("value", "count"), ("value", "sum")])
-    return {one["batch"]: (one["value_count"], one["value_sum"]) for one in sums.to_pylist()}
+    return {
+        each_sum["batch"]: (each_sum["value_count"], each_sum["value_sum"])
+        for each_sum in sums.to_pylist()
+    }

@@ -22,7 +22,7 @@ from tests.load.readers import Loaded
 READERS = int(os.environ.get("ALCID_READERS", "8"))
 SECONDS = float(os.environ.get("ALCID_SECONDS", "4"))
 LONG, SHORT = 120, 20  # seconds, after which memory is compared, and with what
-MOST_KEPT = 20_000  # blocks of Python, of some 330,000
+MOST_KEPT = 20_000  # memory blocks of Python, out of some 330,000
 
 
 def test_readers_see_one_snapshot_while_another_writes(

@@ -1,4 +1,4 @@
-"""What the property tests share: the kinds of indexes, ways to hold a column, what is exact."""
+"""What the property tests share: kinds of indexes, forms of a column, what is exact."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Kind:
     name: str
     index_type: str
     options: Mapping[str, tuple[str | int | None, ...]] = field(default_factory=dict)
-    """For each option of the column the values to draw from; None leaves it out."""
+    """For each option of the column, the values to draw from; None omits it."""
 
     @property
     def types(self) -> list[DataType]:
@@ -82,7 +82,7 @@ def run(check: Callable[[st.DataObject], None], name: str, examples: int) -> Non
 
 
 def arrow_forms(array: pa.Array) -> Iterator[pa.Array | pa.ChunkedArray]:
-    """The same column as Arrow may hold it."""
+    """The same column in the forms that Arrow has."""
     yield array
     middle = len(array) // 2
     yield pa.chunked_array([array[:middle], array[:0], array[middle:]], array.type)
@@ -110,7 +110,7 @@ def build(
 
 
 def rows_of(selection: Selection, row_count: int) -> BitMap:
-    """The rows of an answer, all of them where it names none."""
+    """The rows of an answer; all of them if it names none."""
     return BitMap(range(row_count)) if selection.rows is None else selection.rows
 
 
@@ -128,24 +128,24 @@ def given_literals(leaf: Predicate) -> tuple[Any, ...]:
 
 
 def is_truncated(data_type: DataType) -> bool:
-    """Whether an index keeps less than the value."""
+    """Whether an index stores less than the value."""
     most = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
     return data_type.precision > most.get(data_type.root, data_type.precision)
 
 
 def is_exact(leaf: Predicate, data_type: DataType) -> bool:
-    """Whether an answer in rows must be the very rows that match."""
+    """Whether an answer in rows must be exactly the matching rows."""
     if isinstance(leaf, IsNull):
         return True
-    given = given_literals(leaf)
-    # Padding, and what Spark makes of a list of several types, leave more rows to be kept.
-    if is_truncated(data_type) or data_type.root == "CHAR" or len(set(map(_kind, given))) > 1:
+    drawn = given_literals(leaf)
+    # Padding, and Spark's conversion of a list of several types, leave more rows to be kept.
+    if is_truncated(data_type) or data_type.root == "CHAR" or len(set(map(_kind, drawn))) > 1:
         return False
     if data_type.root not in ("BIGINT", "DECIMAL"):
         return True
-    # As doubles, many large numbers are one.
+    # As doubles, many large numbers are equal.
     unit, beyond = 10**data_type.scale, 2 * max(2**63, 10**data_type.precision)
-    doubles = [abs(literal) * unit for literal in given if isinstance(literal, float)]
+    doubles = [abs(literal) * unit for literal in drawn if isinstance(literal, float)]
     return all(not size < beyond or size < 2**50 for size in doubles)
 
 
@@ -156,14 +156,14 @@ def _kind(literal: object) -> object:
 
 
 def must_answer(leaf: Predicate, data_type: DataType, kind: Kind) -> bool:
-    """Whether the index has to give rows, and may not leave it at any row."""
+    """Whether the index must return rows, and may not answer with any row."""
     if kind.index_type == "bloom-filter":
         return False
     if data_type.root in ("TINYINT", "SMALLINT", "INT", "BIGINT") and any(
         isinstance(literal, int | Decimal) and not -(2**63) <= literal < 2**63
         for literal in given_literals(leaf)
     ):
-        return False  # Spark takes some of these comparisons for TRUE
+        return False  # Spark considers some of these comparisons TRUE
     if kind.index_type in ("range-bitmap", "bsi"):
         return True
     match leaf:
@@ -180,7 +180,7 @@ def must_answer(leaf: Predicate, data_type: DataType, kind: Kind) -> bool:
 
 
 def as_text(predicate: Predicate) -> str | None:
-    """The SQL text of a predicate, unless a literal has no such text."""
+    """The SQL text of a predicate, unless a literal has none."""
     for literal in given_literals(predicate):
         if isinstance(literal, np.datetime64):
             unit = np.datetime_data(literal.dtype)[0]

@@ -1,4 +1,4 @@
-"""Buckets of whole arrays against a model that walks from row to row."""
+"""Buckets of whole arrays, compared with a model that goes row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from alcid.formats.buckets import assigner as module
 from alcid.formats.hash_index import HashIndex
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
-FEW = st.integers(-60, 60)  # so that hashes come again
+FEW = st.integers(-60, 60)  # so that hashes repeat
 OPTIONS = st.builds(
     BucketOptions,
     target_row_num=st.integers(1, 8) | st.integers(1, 30),
@@ -32,7 +32,7 @@ OPTIONS = st.builds(
 
 @dataclass
 class Model:
-    """One channel of one partition, a row at a time."""
+    """One channel of one partition, row by row."""
 
     options: BucketOptions
     channel: int
@@ -125,7 +125,7 @@ def test_no_two_channels_of_a_partition_own_a_bucket(
     assert len(used) == routing.assigners
     assert {int(channel) for channel in routing.channel(partition_hash, keys)} <= used
     assert len([channel for channel in used if routing.owns(channel, bucket)]) == 1
-    if options.max_buckets != -1:  # and none is left without a bucket
+    if options.max_buckets != -1:  # and none remains without a bucket
         assert all(
             any(routing.owns(channel, number) for number in range(options.max_buckets))
             for channel in used
@@ -136,7 +136,7 @@ def test_no_two_channels_of_a_partition_own_a_bucket(
 def test_every_routing_that_is_refused_would_share_buckets(
     channels: int, assigners: int, partition_hash: int
 ) -> None:
-    """The rule is not stricter than it must be: some partition has two owners of a bucket."""
+    """The rule is not stricter than necessary: some partition has two owners of a bucket."""
     assume(assigners <= channels)
     try:
         Routing(channels, assigners)

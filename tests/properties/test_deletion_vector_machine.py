@@ -1,4 +1,4 @@
-"""Deletion vectors that grow, merge, are written and read in any order, against Python's sets."""
+"""Deletion vectors that grow, merge, are written and read in any order, and Python's sets."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Held = tuple[DeletionVector, frozenset[int]]
 
 
 class Vectors(RuleBasedStateMachine):
-    """Every vector is held beside the set that it must equal."""
+    """Pairs of a vector and the set that it must equal."""
 
     vectors = Bundle("vectors")
 
@@ -56,13 +56,13 @@ class Vectors(RuleBasedStateMachine):
         assert union.bits == max(left[0].bits, right[0].bits)
         return union, left[1] | right[1]
 
-    @rule(target=vectors, held=vectors, values=st.lists(positions, max_size=5))
-    def delete_more(self, held: Held, values: list[int]) -> Held:
-        return held[0].union(DeletionVector(values)), held[1].union(values)
+    @rule(target=vectors, pair=vectors, values=st.lists(positions, max_size=5))
+    def delete_more(self, pair: Held, values: list[int]) -> Held:
+        return pair[0].union(DeletionVector(values)), pair[1].union(values)
 
-    @rule(target=vectors, held=vectors, wide=st.booleans())
-    def write_and_read(self, held: Held, wide: bool) -> Held:
-        vector, expected = held
+    @rule(target=vectors, pair=vectors, wide=st.booleans())
+    def write_and_read(self, pair: Held, wide: bool) -> Held:
+        vector, expected = pair
         bits: Literal[32, 64] = 64 if wide or max(expected, default=0) > LARGEST_32 else 32
         data = vector.to_bytes(bits)
         read = DeletionVector.from_bytes(data, len(expected))
@@ -72,19 +72,19 @@ class Vectors(RuleBasedStateMachine):
 
     @rule(target=vectors, first=consumes(vectors), second=consumes(vectors))
     def write_and_read_a_file(self, first: Held, second: Held) -> object:
-        held = {"a": first, "b": second}
-        written = DeletionVectorFile.write({name: vector for name, (vector, _) in held.items()})
+        pairs = {"a": first, "b": second}
+        written = DeletionVectorFile.write({name: vector for name, (vector, _) in pairs.items()})
         read = DeletionVectorFile.from_bytes(written.data).read_all(written.ranges)
-        assert [read[name].bits for name in held] == [first[0].bits, second[0].bits]
-        return multiple(*((read[name], expected) for name, (_, expected) in held.items()))
+        assert [read[name].bits for name in pairs] == [first[0].bits, second[0].bits]
+        return multiple(*((read[name], expected) for name, (_, expected) in pairs.items()))
 
-    @rule(target=vectors, held=vectors)
-    def pickle_and_back(self, held: Held) -> Held:
-        return pickle.loads(pickle.dumps(held[0])), held[1]
+    @rule(target=vectors, pair=vectors)
+    def pickle_and_back(self, pair: Held) -> Held:
+        return pickle.loads(pickle.dumps(pair[0])), pair[1]
 
-    @rule(held=vectors)
-    def holds_what_it_should(self, held: Held) -> None:
-        vector, expected = held
+    @rule(pair=vectors)
+    def holds_what_it_should(self, pair: Held) -> None:
+        vector, expected = pair
         ascending = sorted(expected)
         assert vector.to_numpy().tolist() == ascending
         assert list(vector) == ascending
@@ -93,16 +93,18 @@ class Vectors(RuleBasedStateMachine):
             (ascending[0], ascending[-1]) if ascending else (None, None)
         )
 
-    @rule(held=vectors, first=positions, count=st.sampled_from([1, 50, 20_000]))
-    def tells_which_rows_of_a_batch_are_deleted(self, held: Held, first: int, count: int) -> None:
-        vector, expected = held
+    @rule(pair=vectors, first=positions, count=st.sampled_from([1, 50, 20_000]))
+    def tells_which_rows_of_a_batch_are_deleted(self, pair: Held, first: int, count: int) -> None:
+        vector, expected = pair
         batch = range(first, first + count)
-        found = vector.contains(np.arange(first, first + count))
-        assert np.flatnonzero(found).tolist() == sorted(row - first for row in expected & {*batch})
+        answers = vector.contains(np.arange(first, first + count))
+        assert np.flatnonzero(answers).tolist() == sorted(
+            row - first for row in expected & {*batch}
+        )
 
-    @rule(held=vectors, asked=st.lists(positions, max_size=20))
-    def tells_which_positions_it_has(self, held: Held, asked: list[int]) -> None:
-        vector, expected = held
+    @rule(pair=vectors, asked=st.lists(positions, max_size=20))
+    def tells_which_positions_it_has(self, pair: Held, asked: list[int]) -> None:
+        vector, expected = pair
         answers = [position in expected for position in asked]
         assert vector.contains(np.array(asked, np.int64)).tolist() == answers
         assert [position in vector for position in asked] == answers

@@ -1,4 +1,4 @@
-"""How often a bloom filter keeps a file that has not the value."""
+"""How often a bloom filter keeps a file that does not have the value."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_share_of_false_positives_is_what_was_asked_for(
     else:
         reader = open_reader(pa.table({"c": pa.array(present, pa.int64())}), options)
         observed = count_kept(reader, absent)
-    # The keys are fixed, so this is one number; within four deviations of the share asked for.
+    # The keys are fixed, so this is a single number; within four deviations of the requested share.
     spread = 4 * (asked_for / len(absent)) ** 0.5
     assert asked_for * 0.8 - spread < observed / len(absent) < asked_for * 1.1 + spread
 

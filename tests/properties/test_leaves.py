@@ -1,4 +1,4 @@
-"""Every index type against brute force: each comparison of a column, for every type it takes."""
+"""Every index type compared with brute force: each comparison of a column, for every type."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.properties.kit import (
 )
 
 PAIRS = 10_000
-"""Of columns and predicates, at the least, for every index type."""
+"""Columns and predicates, at least, for every index type."""
 CASES = [
     pytest.param(kind, data_type, id=f"{kind.name}-{data_type}")
     for kind in KINDS
@@ -47,9 +47,9 @@ def test_answers_hold_exactly_the_rows_that_match(kind: Kind, data_type: DataTyp
         column = data.draw(columns(data_type, kind.index_type), label="column")
         options = kind.draw_options(data, "c")
         index = build(column, options, data.draw(st.integers(0, 11), label="form"))
-        given = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
-        for place, leaf in enumerate(comparisons("c", given)):
-            text = as_text(leaf) if place % 8 == 0 else None
+        drawn = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
+        for number, leaf in enumerate(comparisons("c", drawn)):
+            text = as_text(leaf) if number % 8 == 0 else None
             selection = index.evaluate(leaf if text is None else text)
             answer = selection.rows
             matches = matching_rows({"c": column.pattern}, {"c": data_type}, leaf)

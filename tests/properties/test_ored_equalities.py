@@ -1,4 +1,4 @@
-"""Equalities joined by OR, which are bound as one IN: the rows stay those of each by itself."""
+"""Equalities joined by OR, which become one IN: the rows are those of the single equalities."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_ored_equalities_match_the_rows_of_each(data_type: DataType) -> None:
         column = data.draw(columns(data_type), label="column")
         table = pa.table({"c": column.to_arrow()})
         types = {"c": data_type}
-        given = data.draw(st.lists(literals(column), min_size=2, max_size=8), label="literals")
-        cut = data.draw(st.integers(0, len(given) // 2), label="in a list")
-        parts = [col("c") == literal for literal in given[cut:]]
+        drawn = data.draw(st.lists(literals(column), min_size=2, max_size=8), label="literals")
+        cut = data.draw(st.integers(0, len(drawn) // 2), label="in a list")
+        parts = [col("c") == literal for literal in drawn[cut:]]
         if cut:
-            parts.append(col("c").isin(given[:cut]))
+            parts.append(col("c").isin(drawn[:cut]))
         predicate = Or.of(parts)
         try:
             masks = [matching(part, table, types) for part in parts]

@@ -1,4 +1,4 @@
-"""A predicate applied to rows against brute force: every type, every comparison, trees of them."""
+"""A predicate applied to rows, compared with brute force: all types, comparisons, and trees."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from tests.properties.kit import (
 )
 
 PAIRS = 20_000
-"""Of columns and predicates, at the least, over all types."""
+"""Columns and predicates, at least, over all types."""
 ROWS = 40
 INTEGERS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 def ignores_nulls(leaf: Predicate) -> bool:
-    """Whether Spark takes a comparison of an integer column for TRUE, for null rows too."""
+    """Whether Spark considers a comparison of an integer column TRUE, for null rows too."""
     match normalize(leaf):
         case Comparison(_, "<" | "<=", int() | Decimal() as literal):
             return literal >= 2**63
@@ -68,17 +68,17 @@ def test_leaves_match_exactly_the_rows_of_brute_force(data_type: DataType) -> No
         forms = list(arrow_forms(column.to_arrow()))
         array = forms[data.draw(st.integers(0, len(forms) - 1), label="form")]
         table = pa.table({"c": array})
-        given = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
-        for place, leaf in enumerate(comparisons("c", given)):
-            text = as_text(leaf) if place % 8 == 0 else None
+        drawn = data.draw(st.lists(literals(column), min_size=6, max_size=9), label="literals")
+        for number, leaf in enumerate(comparisons("c", drawn)):
+            text = as_text(leaf) if number % 8 == 0 else None
             mask = matching(text or leaf, table, {"C": data_type})
             asked = leaf
             if data_type.root in INTEGERS and ignores_nulls(leaf):
                 asked = leaf | IsNull("c")
-            found = matching_rows({"c": column.pattern}, {"c": data_type}, asked)
+            patterns = matching_rows({"c": column.pattern}, {"c": data_type}, asked)
             assert mask.dtype == bool
             assert len(mask) == column.row_count
-            assert np.flatnonzero(mask).tolist() == column.rows_of(found).tolist(), leaf
+            assert np.flatnonzero(mask).tolist() == column.rows_of(patterns).tolist(), leaf
             pairs += 1
 
     run(check, f"rows {data_type}", examples=12)
@@ -105,8 +105,8 @@ def test_trees_match_exactly_the_rows_of_brute_force() -> None:
             leaves = [node for node in normalize(predicate).walk() if not node.children]
             if any(map(ignores_nulls, leaves)):
                 continue
-            found = np.flatnonzero(matching(predicate, table, types)).tolist()
-            assert found == matching_rows(values, types, predicate), predicate
+            matched = np.flatnonzero(matching(predicate, table, types)).tolist()
+            assert matched == matching_rows(values, types, predicate), predicate
             asked += 1
 
     run(check, "trees of rows", examples=25)
@@ -126,8 +126,8 @@ def test_rows_that_an_index_takes_for_exact_are_those_that_match(kind: Kind) -> 
         index = FileIndex.from_bytes(
             FileIndex.build(table, kind.draw_options(data, "c")).to_bytes(), {"c": data_type}
         )
-        given = data.draw(st.lists(literals(column), min_size=2, max_size=4), label="literals")
-        for leaf in comparisons("c", given):
+        drawn = data.draw(st.lists(literals(column), min_size=2, max_size=4), label="literals")
+        for leaf in comparisons("c", drawn):
             rows = BitMap(np.flatnonzero(matching(leaf, table, {"c": data_type})))
             selection = index.evaluate(leaf)
             if selection.exact and selection.rows is not None:

@@ -1,4 +1,4 @@
-"""Theta sketches against models in plain Python: one hash at a time, and sets."""
+"""Theta sketches compared with models in plain Python: one hash at a time, and sets."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CUTS = st.lists(st.floats(0, 1), max_size=5)
 
 
 def alpha(hashes: Iterable[int], k: int) -> Content:
-    """What an Alpha sketch keeps: theta, and the hashes below."""
-    theta, accepted, held = MAX_THETA, 0, dict[int, None]()
+    """The content of an Alpha sketch: theta, and the hashes below."""
+    theta, accepted, kept = MAX_THETA, 0, dict[int, None]()
     for value in hashes:
-        if value == 0 or value >= theta or value in held:
+        if value == 0 or value >= theta or value in kept:
             continue
-        held[value] = None
+        kept[value] = None
         accepted += 1
         if accepted > k:
             theta = int(float(theta) * (k / (k + 1.0)))
-    return theta, sorted(value for value in held if value < theta)
+    return theta, sorted(value for value in kept if value < theta)
 
 
 def union(first: Content, second: Content, k: int) -> Content:
@@ -56,7 +56,7 @@ def test_the_alpha_rule_for_any_stream_in_any_batches(
     pool: list[int], k: int, cuts: list[float], random: Random
 ) -> None:
     choose = np.random.default_rng(random.getrandbits(32))
-    stream = [pool[place] for place in choose.integers(0, len(pool), 3 * len(pool))] if pool else []
+    stream = [pool[index] for index in choose.integers(0, len(pool), 3 * len(pool))] if pool else []
     rule = AlphaRule(nominal_entries=k)
     ends = sorted(round(cut * len(stream)) for cut in cuts)
     for start, end in zip([0, *ends], [*ends, len(stream)], strict=True):
@@ -74,12 +74,12 @@ def sketches(draw: st.DrawFn) -> Content:
 
 @given(st.lists(sketches(), min_size=1, max_size=4), st.integers(1, 20))
 def test_union_keeps_the_lowest_hashes(parts: list[Content], k: int) -> None:
-    found, expected = compact((MAX_THETA, [])), (MAX_THETA, list[int]())
+    united, expected = compact((MAX_THETA, [])), (MAX_THETA, list[int]())
     for part in parts:
-        found = unite(found, compact(part), nominal_entries=k)
+        united = unite(united, compact(part), nominal_entries=k)
         expected = union(expected, part, k)
-        assert content(found) == expected
-    assert content(unite(found, found, nominal_entries=k)) == expected
+        assert content(united) == expected
+    assert content(unite(united, united, nominal_entries=k)) == expected
 
 
 @given(st.lists(st.lists(st.integers(0, 90), max_size=40), max_size=4), st.integers(1, 20))

@@ -1,4 +1,4 @@
-"""Top-n of range-bitmap against a sort."""
+"""Top-n of range-bitmap compared with a sort."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def test_top_n_holds_the_best_rows_and_their_ties(data_type: DataType) -> None:
             if data.draw(st.booleans()):
                 among = data.draw(st.sets(st.integers(0, max(count - 1, 0)), max_size=12))
                 among &= set(range(count))
-            given = among if data.draw(st.booleans()) else _selection(among)
-            answer = index.top_n("c", k, among=given, **order).rows
+            allowed = among if data.draw(st.booleans()) else _selection(among)
+            answer = index.top_n("c", k, among=allowed, **order).rows
             expected = BitMap(top_rows(values, data_type, k, among=among, **order))
             candidates = count if among is None else len(among)
             if data_type.root == "CHAR":  # its keys lack the padding that Spark sorts by
@@ -49,7 +49,7 @@ def test_top_n_holds_the_best_rows_and_their_ties(data_type: DataType) -> None:
                 assert answer >= expected
             else:
                 assert answer == expected
-                exactly = index.top_n("c", k, among=given, ties=False, **order).rows
+                exactly = index.top_n("c", k, among=allowed, ties=False, **order).rows
                 assert exactly is not None
                 assert len(exactly) == min(k, candidates)
                 assert exactly <= expected
@@ -72,9 +72,9 @@ def _without_ties(
     among: set[int] | None,
     order: dict[str, Any],
 ) -> BitMap:
-    """The rows that belong to the first `k` whichever of equal ones are chosen."""
+    """The rows that belong to the first `k` for every choice among equal ones."""
     if len(best) <= k:
         return best
-    # Fewer than k rows are better than the last one: those are the top of k - 1, k - 2, ...
+    # Fewer than k rows are better than the last one: they are the top k - 1, k - 2, ...
     smaller = (BitMap(top_rows(values, data_type, n, among=among, **order)) for n in range(k)[::-1])
     return next((rows for rows in smaller if len(rows) <= k), BitMap())

@@ -1,4 +1,4 @@
-"""Predicates of several columns, each with an index type of its own, against brute force."""
+"""Predicates over several columns, each with its own index type, compared with brute force."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.properties.kit import (
     run,
 )
 
-# Every column with the indexes that it has: with two, the second answers what the first cannot.
+# Every column with its indexes: with two, the second answers what the first cannot.
 LAYOUTS: list[dict[str, list[Kind]]] = [
     {"a": [RANGE_BITMAP], "b": [BITMAP_V2], "c": [BSI]},
     {"a": [BITMAP_V1, BSI], "b": [RANGE_BITMAP]},
@@ -77,10 +77,10 @@ def test_answers_to_trees_keep_every_row_that_matches(kinds: dict[str, list[Kind
         index = open_again(FileIndex.build(table, options), types)
         values = {name: column.values for name, column in samples.items()}
         tree = trees(samples)
-        for place in range(TREES):
+        for number in range(TREES):
             predicate = data.draw(tree)
             leaves = [node for node in predicate.walk() if not node.children]
-            text = str(predicate) if place % 5 == 0 and all(map(as_text, leaves)) else None
+            text = str(predicate) if number % 5 == 0 and all(map(as_text, leaves)) else None
             selection = index.evaluate(text or predicate)
             answer = selection.rows
             expected = BitMap(matching_rows(values, types, predicate))
@@ -95,4 +95,4 @@ def test_answers_to_trees_keep_every_row_that_matches(kinds: dict[str, list[Kind
 
     run(check, str(kinds), examples=20)
     assert asked >= 20 * TREES
-    assert exact  # how many is up to the types that were drawn
+    assert exact  # their number depends on the types that were drawn

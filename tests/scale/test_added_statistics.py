@@ -1,4 +1,4 @@
-"""Counting again after files were added: only they are read, and the sketches are the same."""
+"""Counting again after files were added: only these are read, and the sketches are the same."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ Opened = list[str]
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """What the log says of the last count."""
+    """What the log says about the last count."""
     caplog.set_level(logging.INFO, "alcid")
 
     def last() -> str:
-        return [one.message for one in caplog.records if one.message.startswith("statistics")][-1]
+        return [
+            record.message for record in caplog.records if record.message.startswith("statistics")
+        ][-1]
 
     return last
 
@@ -40,15 +42,15 @@ def said(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
     """The names of the data files whose rows were read."""
-    found: Opened = []
+    names: Opened = []
     real = OpenFiles.open
 
     def open_files(self: OpenFiles, files: Sequence[int]) -> Any:
-        found.extend(Path(self.paths[file].as_py()).name for file in files)
+        names.extend(Path(self.paths[file].as_py()).name for file in files)
         return real(self, files)
 
     monkeypatch.setattr(OpenFiles, "open", open_files)
-    return found
+    return names
 
 
 def rows_of(seed: int, count: int) -> pa.Table:
@@ -57,14 +59,16 @@ def rows_of(seed: int, count: int) -> pa.Table:
     return pa.table(
         {
             "few": pa.array(numbers % 300, pa.int32()),
-            "many": pa.array([f"text {one}" if one % 11 else None for one in numbers], pa.string()),
+            "many": pa.array(
+                [f"text {number}" if number % 11 else None for number in numbers], pa.string()
+            ),
             "none": pa.nulls(count, pa.int64()),
         }
     )
 
 
 def sketches(data: bytes) -> dict[str, bytes]:
-    """The sketches of a Puffin file, by their columns or fields."""
+    """The sketches of a Puffin file, by column or field."""
     reader = PuffinReader(BytesSource(data))
     return {
         str(blob.properties.get("column", blob.fields)): reader.read(blob)
@@ -74,12 +78,12 @@ def sketches(data: bytes) -> dict[str, bytes]:
 
 
 def newest(table: Path) -> dict[str, bytes]:
-    """The sketches that a folder or a Paimon table has kept last."""
+    """The latest sketches of a folder or a Paimon table."""
     return sketches(max((table / "_alcid").glob("statistics-*.puffin")).read_bytes())
 
 
 def without_statistics(table: Path, copy: Path) -> Path:
-    """The same table, with the same times of change, of which nothing was counted."""
+    """The same table, with the same modification times, but nothing counted yet."""
     shutil.copytree(table, copy)
     for path in (copy / "_alcid").glob("statistics-*.puffin"):
         path.unlink()
@@ -103,10 +107,10 @@ def test_a_folder_is_counted_as_if_all_of_it_was_read(
     assert said() == "statistics: 3 of 3 files are read"
     pq.write_table(rows_of(7, count), path / "0-new.parquet")
     opened.clear()
-    found = table.compute_stats()
+    stats = table.compute_stats()
     assert (said(), opened) == ("statistics: 1 of 4 files are read", ["0-new.parquet"])
     copy = without_statistics(path, tmp_path / "copy")
-    assert found.equals(alcid.parquet(copy).compute_stats())
+    assert stats.equals(alcid.parquet(copy).compute_stats())
     assert said() == "statistics: 4 of 4 files are read"
     assert newest(path) == newest(copy)
     united = alcid.ThetaSketch()
@@ -121,10 +125,10 @@ def test_a_count_of_counts_of_counts_is_the_same(tmp_path: Path, said: Callable[
     for seed in range(1, 4):
         table.compute_stats()
         pq.write_table(rows_of(seed, 9_000), path / f"{seed}.parquet")
-    found = table.compute_stats()
+    stats = table.compute_stats()
     assert said() == "statistics: 1 of 4 files are read"
     copy = without_statistics(path, tmp_path / "copy")
-    assert found.equals(alcid.parquet(copy).compute_stats())
+    assert stats.equals(alcid.parquet(copy).compute_stats())
     assert newest(path) == newest(copy)
 
 
@@ -160,7 +164,7 @@ def forget(path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [remove, replace_one, widen, add_column, damage, forget])
-def test_any_other_change_of_a_folder_counts_all_anew(
+def test_any_other_change_of_a_folder_counts_everything_again(
     tmp_path: Path, said: Callable[[], str], change: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "t"
@@ -168,15 +172,15 @@ def test_any_other_change_of_a_folder_counts_all_anew(
     table.compute_stats()
     change(path)
     pq.write_table(rows_of(8, 50), path / "8.parquet")
-    found = table.compute_stats()
+    stats = table.compute_stats()
     files = len(list(path.glob("*.parquet")))
     assert said() == f"statistics: {files} of {files} files are read"
     copy = without_statistics(path, tmp_path / "copy")
-    assert found.equals(alcid.parquet(copy).compute_stats())
+    assert stats.equals(alcid.parquet(copy).compute_stats())
     assert newest(path) == newest(copy)
 
 
-def test_columns_that_were_not_counted_count_all_anew(
+def test_columns_that_were_not_counted_count_everything_again(
     tmp_path: Path, said: Callable[[], str]
 ) -> None:
     path = tmp_path / "t"
@@ -190,7 +194,7 @@ def test_columns_that_were_not_counted_count_all_anew(
     assert said() == "statistics: 1 of 3 files are read"
 
 
-def test_the_same_files_again_are_counted_anew(tmp_path: Path, said: Callable[[], str]) -> None:
+def test_the_same_files_again_are_counted_again(tmp_path: Path, said: Callable[[], str]) -> None:
     table = folder_of(tmp_path / "t", [100, 10])
     first = table.compute_stats()
     assert first.equals(table.compute_stats())
@@ -206,9 +210,9 @@ def test_partitions_are_counted_from_all_paths(tmp_path: Path, said: Callable[[]
     table.compute_stats()
     (path / "day=3").mkdir()
     pq.write_table(rows_of(3, 50), path / "day=3/a.parquet")
-    found = table.compute_stats().to_pylist()
+    stats = table.compute_stats().to_pylist()
     assert said() == "statistics: 1 of 3 files are read"
-    assert [(one["ndv"], one["rows"]) for one in found if one["column"] == "day"] == [(3, 150)]
+    assert [(row["ndv"], row["rows"]) for row in stats if row["column"] == "day"] == [(3, 150)]
 
 
 def test_old_files_of_a_paimon_table_are_not_needed(
@@ -224,9 +228,9 @@ def test_old_files_of_a_paimon_table_are_not_needed(
     copy = without_statistics(path, tmp_path / "copy")
     for file in old:
         file.unlink()
-    found = table.compute_stats()
+    stats = table.compute_stats()
     assert said() == "statistics: 1 of 3 files are read"
-    assert found.equals(alcid.paimon(copy).compute_stats())
+    assert stats.equals(alcid.paimon(copy).compute_stats())
     assert newest(path) == newest(copy)
 
 
@@ -235,13 +239,13 @@ def delete_rows(table: alcid.PaimonTable, _: Any) -> None:
 
 
 def rewrite(table: alcid.PaimonTable, entry: Any) -> None:
-    """As a compaction does: the same rows in another file."""
+    """As after a compaction: the same rows in another file."""
     added = small_tables.write_file(table, small_tables.rows_of(range(10)))
     small_tables.commit(table, Change(kind="COMPACT", deleted=[entry], added=[added]))
 
 
 @pytest.mark.parametrize(("change", "rows"), [(delete_rows, 34), (rewrite, 35)])
-def test_a_delete_or_a_compaction_of_a_paimon_table_counts_all_anew(
+def test_a_delete_or_a_compaction_of_a_paimon_table_counts_everything_again(
     tmp_path: Path, said: Callable[[], str], change: Callable[..., None], rows: int
 ) -> None:
     table = small_tables.create(tmp_path / "t")
@@ -250,9 +254,9 @@ def test_a_delete_or_a_compaction_of_a_paimon_table_counts_all_anew(
     table.compute_stats()
     change(table, entry)
     small_tables.append(table, range(50, 55))
-    found = table.compute_stats().to_pylist()
+    stats = table.compute_stats().to_pylist()
     assert said() == "statistics: 3 of 3 files are read"
-    assert [(one["ndv"], one["rows"]) for one in found] == [(rows, rows), (5, rows)]
+    assert [(row["ndv"], row["rows"]) for row in stats] == [(rows, rows), (5, rows)]
 
 
 def test_deleted_rows_that_were_so_when_it_was_counted_stay_so(
@@ -263,12 +267,14 @@ def test_deleted_rows_that_were_so_when_it_was_counted_stay_so(
     table.delete("id < 4")
     table.compute_stats()
     small_tables.append(table, range(20, 25))
-    found = table.compute_stats().to_pylist()
+    stats = table.compute_stats().to_pylist()
     assert said() == "statistics: 1 of 2 files are read"
-    assert [(one["ndv"], one["rows"]) for one in found] == [(11, 11), (5, 11)]
+    assert [(row["ndv"], row["rows"]) for row in stats] == [(11, 11), (5, 11)]
 
 
-def test_a_paimon_table_with_a_key_is_counted_anew(tmp_path: Path, said: Callable[[], str]) -> None:
+def test_a_paimon_table_with_a_key_is_counted_completely(
+    tmp_path: Path, said: Callable[[], str]
+) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
     options = {"bucket": "1", "deletion-vectors.enabled": "true"}
     table = alcid.create_table(tmp_path / "t", schema, primary_key=["id"], options=options)
@@ -287,19 +293,19 @@ class CountingCatalog(MemoryCatalog):
         self.counted = True
 
     def entries(self, snapshot_id: int) -> pa.Table:
-        found = super().entries(snapshot_id)
+        table = super().entries(snapshot_id)
         if not self.counted:
-            return found
+            return table
         kind = pa.map_(pa.int32(), pa.int64())
-        rows = found["record_count"].to_pylist()
+        rows = table["record_count"].to_pylist()
         values = pa.array([[(1, count), (2, count)] for count in rows], kind)
         nulls = pa.array([[(1, 0), (2, count // 5)] for count in rows], kind)
-        return found.append_column("value_counts", values).append_column("null_value_counts", nulls)
+        return table.append_column("value_counts", values).append_column("null_value_counts", nulls)
 
 
 def rows_by_name(first: int, count: int) -> Mapping[str, Sequence[Any]]:
-    """Rows of which the first fifth has no name."""
-    names = [None if place < count // 5 else f"n{first + place}" for place in range(count)]
+    """Rows; the first fifth has no name."""
+    names = [None if number < count // 5 else f"n{first + number}" for number in range(count)]
     return {"id": range(first, first + count), "name": names}
 
 
@@ -325,7 +331,7 @@ def test_old_files_of_an_iceberg_table_are_not_needed(
     catalog.add({"0.parquet": rows_by_name(8_000, 3_000)})
     for name in ("a.parquet", "b.parquet"):
         (tmp_path / "t" / "data" / name).unlink()
-    found = table.compute_stats()
+    stats = table.compute_stats()
     assert said() == "statistics: 1 of 3 files are read"
     other = CountingCatalog(tmp_path / "other")
     other.add(
@@ -335,7 +341,7 @@ def test_old_files_of_an_iceberg_table_are_not_needed(
             "0.parquet": rows_by_name(8_000, 3_000),
         }
     )
-    assert found.equals(IcebergTable(other).compute_stats())
+    assert stats.equals(IcebergTable(other).compute_stats())
     assert said() == "statistics: 3 of 3 files are read"
     assert listed_sketches(catalog) == listed_sketches(other)
 
@@ -356,7 +362,7 @@ def lose_counts(catalog: CountingCatalog) -> int:
 
 
 def replace_by_another(catalog: CountingCatalog) -> int:
-    """As another tool does, whose sketches are not made as ours."""
+    """As another tool does, whose sketches differ from ours."""
     for path in catalog.puffins():
         data = path.read_bytes()
         path.write_bytes(data.replace(b'"Alcid ', b'"Other '))
@@ -364,7 +370,7 @@ def replace_by_another(catalog: CountingCatalog) -> int:
 
 
 @pytest.mark.parametrize("change", [drop_file, change_schema, lose_counts, replace_by_another])
-def test_any_other_change_of_an_iceberg_table_counts_all_anew(
+def test_any_other_change_of_an_iceberg_table_counts_everything_again(
     tmp_path: Path, said: Callable[[], str], change: Callable[[CountingCatalog], int]
 ) -> None:
     catalog, table = iceberg_of(tmp_path / "t")

@@ -1,4 +1,4 @@
-"""Scans of some hundred files: rows as a plain filter gives them, damage said and kept."""
+"""Scans of some hundred files: rows equal those of a plain filter; damage is reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS = {
 
 @pytest.fixture(autouse=True)
 def every_index_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also those of files so small that reading them would take less."""
+    """Also indexes of files so small that reading the files would take less."""
 
     def worth(cost: Any, *_: Any, **__: Any) -> Any:
         return np.ones(len(cost), bool)
@@ -42,7 +42,7 @@ def every_index_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(number: int) -> pa.Table:
-    """Rows of a file: kinds that lie far apart, so that bounds tell nothing; some are null."""
+    """Rows of a file: the kinds are far apart, so bounds do not help; some are null."""
     rng = np.random.default_rng(number)
     kinds = rng.choice(np.append(rng.integers(1, 60, 3), [0, 99]), ROWS)
     score = rng.normal(0, 1 + number % 7, ROWS)
@@ -50,7 +50,7 @@ def rows_of(number: int) -> pa.Table:
         {
             "id": pa.array(np.arange(ROWS) + number * ROWS),
             "kind": pa.array(kinds, pa.int32(), mask=rng.random(ROWS) < 0.1),
-            "word": pa.array([f"word {one}" for one in kinds * 3]),
+            "word": pa.array([f"word {kind}" for kind in kinds * 3]),
             "score": pa.array(score),
         }
     )
@@ -101,10 +101,10 @@ KIND, WORD, SCORE = (pc.field(name) for name in ("kind", "word", "score"))
     ],
 )
 def test_rows_are_those_of_a_filter(table: Table[Any], where: str, expected: Any) -> None:
-    found = table.scan(where).to_arrow().sort_by("id")
-    assert found["id"].to_pylist() == EVERY.filter(expected)["id"].to_pylist()
+    table_rows = table.scan(where).to_arrow().sort_by("id")
+    assert table_rows["id"].to_pylist() == EVERY.filter(expected)["id"].to_pylist()
     without = table.scan(where, use_indexes=False).to_arrow().sort_by("id")
-    assert without.equals(found)
+    assert without.equals(table_rows)
 
 
 def test_the_explanation_says_the_same_as_of_few_files(table: Table[Any]) -> None:
@@ -114,7 +114,7 @@ def test_the_explanation_says_the_same_as_of_few_files(table: Table[Any]) -> Non
     index = explanation.stages[2]
     assert (index.before.files, index.after.files) == (FILES, having)
     assert index.dropped == {"no row in the index": FILES - having}
-    assert [(one.index, one.outcome, one.files) for one in explanation.indexes] == [
+    assert [(index.index, index.outcome, index.files) for index in explanation.indexes] == [
         ("bitmap", "answered", FILES)
     ]
 
@@ -132,9 +132,11 @@ def test_a_plan_of_the_best_rows_reads_no_file_that_has_none(table: Table[Any]) 
     scan = table.scan(order_by="score DESC", limit=5)
     planned = scan.explain()
     best = EVERY.sort_by([("score", "descending")]).slice(0, 5)
-    files = sorted({one // ROWS for one in best["id"].to_pylist()})
+    files = sorted({row_id // ROWS for row_id in best["id"].to_pylist()})
     assert planned.outcomes is not None
-    left = [place for place, one in enumerate(planned.outcomes) if one.outcome.stage == "read"]
+    left = [
+        number for number, outcome in enumerate(planned.outcomes) if outcome.outcome.stage == "read"
+    ]
     assert len(left) == len(files)
     assert planned.stages[3].name == "cut-off"
     assert planned.stages[-1].after.rows is None
@@ -160,21 +162,21 @@ def test_a_damaged_bitmap_of_a_folder_is_said_and_its_file_kept(tmp_path: Path) 
 
 
 def test_a_damaged_bitmap_of_a_paimon_table_is_said_and_its_file_kept(tmp_path: Path) -> None:
-    """It has no checksum; what is damaged of its structure is seen, though the key is not there."""
+    """It has no checksum; damage of its structure is noticed, even if the key is missing."""
     table = paimon(tmp_path / "t")
     damaged = sorted((tmp_path / "t" / "bucket-0").glob("*.index"))[7]
     good = damaged.read_bytes()
     types = {"kind": "INT", "word": "STRING", "score": "DOUBLE"}
     index = FileIndex.from_bytes(good, types)
-    entry = next(one for one in index.entries if one.column == "kind")
-    for place in (0, 5, 9, 21, 25):  # version, distinct, whether there are nulls, blocks, a key
+    entry = next(entry for entry in index.entries if entry.column == "kind")
+    for position in (0, 5, 9, 21, 25):  # version, distinct, whether there are nulls, blocks, a key
         data = bytearray(good)
-        data[entry.start + place] ^= 0x40
+        data[entry.start + position] ^= 0x40
         damaged.write_bytes(data)
         table.refresh()
         with pytest.warns(DamagedIndexWarning, match=re.escape(damaged.name)):
             explanation = table.scan("kind = 70").explain()
-        assert explanation.stages[2].after.files == 1, place
+        assert explanation.stages[2].after.files == 1, position
 
 
 def test_over_a_network_sizes_of_index_files_are_listed(
@@ -198,31 +200,35 @@ def test_over_a_network_sizes_of_index_files_are_listed(
 
 
 def test_damaged_index_files_among_many_are_said_and_their_files_kept(tmp_path: Path) -> None:
-    """Of most the heads are alike and read at once; these are read alone, and say what is wrong."""
+    """Most heads are alike and read together; these are read alone, and say what is wrong."""
     table = paimon(tmp_path / "t")
-    beside = [f"bucket-0/{one.file.index_files[0]}" for one in table.snapshot.placed]
+    beside = [f"bucket-0/{placed.file.index_files[0]}" for placed in table.snapshot.placed]
     good = (tmp_path / "t" / beside[0]).read_bytes()
     damage = {0: b"", 3: good[:9], 30: b"\xff" + good[1:], 50: good[:-1], 79: good + b"x"}
-    for place, data in damage.items():
-        (tmp_path / "t" / beside[place]).write_bytes(data)
+    for path, data in damage.items():
+        (tmp_path / "t" / beside[path]).write_bytes(data)
     (tmp_path / "t" / beside[60]).unlink()
     table.refresh()
     with pytest.warns(DamagedIndexWarning, match="index not used") as warned:
         explanation = table.scan("kind = 70").explain()
     wrong = sorted({*damage, 60})
     assert explanation.outcomes is not None
-    left = [place for place, one in enumerate(explanation.outcomes) if one.outcome.stage == "read"]
+    left = [
+        number
+        for number, outcome in enumerate(explanation.outcomes)
+        if outcome.outcome.stage == "read"
+    ]
     assert left == wrong
-    told = [str(one.message) for one in warned]
-    assert len(told) == len(wrong)
-    for place, text in zip(wrong, told, strict=True):
-        assert Path(beside[place]).name in text
+    messages = [str(warning.message) for warning in warned]
+    assert len(messages) == len(wrong)
+    for path, text in zip(wrong, messages, strict=True):
+        assert Path(beside[path]).name in text
     with pytest.raises(FormatError, match=re.escape(Path(beside[0]).name)):
         alcid.paimon(tmp_path / "t", strict=True).scan("kind = 70").explain()
 
 
 @pytest.mark.parametrize(("head", "room"), [(400, 1 << 20), (16 << 10, 9_000), (64, 0)])
-def test_index_files_that_are_not_held_whole_are_asked_the_same(
+def test_index_files_that_are_not_cached_whole_give_the_same_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: int, room: int
 ) -> None:
     made = paimon(tmp_path / "t")
@@ -231,14 +237,14 @@ def test_index_files_that_are_not_held_whole_are_asked_the_same(
     monkeypatch.setattr(indexes, "_HEAD", head)
     monkeypatch.setattr(indexes, "_MAX_CACHED", room)
     table = alcid.paimon(tmp_path / "t")
-    for where, one in zip(queries, expected, strict=True):
-        found = table.scan(where).explain()
-        stages = [(stage.name, stage.after, stage.dropped) for stage in found.stages]
-        assert stages == [(stage.name, stage.after, stage.dropped) for stage in one.stages]
+    for where, expectation in zip(queries, expected, strict=True):
+        explanation = table.scan(where).explain()
+        stages = [(stage.name, stage.after, stage.dropped) for stage in explanation.stages]
+        assert stages == [(stage.name, stage.after, stage.dropped) for stage in expectation.stages]
 
 
 def test_files_of_other_heads_are_read_with_those_that_are_alike(tmp_path: Path) -> None:
-    """Indexes of some files are of other columns, and lie in their manifests or are none."""
+    """Some files have indexes on other columns, in their manifests, or none."""
     table = paimon(tmp_path / "t")
     types = {"kind": "INT", "word": "STRING", "score": "DOUBLE"}
     for number in range(0, FILES, 7):
@@ -248,8 +254,8 @@ def test_files_of_other_heads_are_read_with_those_that_are_alike(tmp_path: Path)
     table.refresh()
     files = table.snapshot
     files.indexes.load(np.arange(FILES))
-    for number, one in enumerate(files.placed):
-        path = tmp_path / "t" / "bucket-0" / one.file.index_files[0]
+    for number, placed in enumerate(files.placed):
+        path = tmp_path / "t" / "bucket-0" / placed.file.index_files[0]
         index = FileIndex.from_bytes(path.read_bytes(), types)
         lengths = {(entry.column, entry.index_type): entry.length for entry in index.entries}
         for column in types:

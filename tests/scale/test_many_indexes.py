@@ -1,4 +1,4 @@
-"""Indexes of many files that are asked at once say what each of them says alone."""
+"""Indexes of many files that are asked together give the answers of single indexes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ BITMAP = PayloadKind.index("c", "bitmap")
 
 
 def column_of(kind: str, values: Sequence[int]) -> KeyColumn:
-    """Small numbers as values of a type; one that is negative is null."""
+    """Small numbers as values of a type; negative ones become null."""
     data_type = DataType.parse(kind)
-    plain: list[Any] = [None if one < 0 else one for one in values]
+    plain: list[Any] = [None if value < 0 else value for value in values]
     if kind == "STRING":
-        plain = [None if one is None else f"t{one}" for one in plain]
+        plain = [None if value is None else f"t{value}" for value in plain]
     array = pa.array(plain, pa.string() if kind == "STRING" else pa.int32())
     if kind == "TIMESTAMP(6)":
         array = array.cast(pa.int64())
@@ -64,9 +64,11 @@ def test_bloom_filters_of_any_size_are_asked_as_alone(kind: str) -> None:
         for fpp in (0.3, 0.01, 0.0001)
     ]
     assert are_usual(payloads).all()
-    for wanted in ([3], [3, 77], list(range(500, 510))):
-        keys = keys_of(kind, wanted)
-        alone = [not reader_of("bloom-filter", one, kind).is_in(keys).skip for one in payloads]
+    for literals in ([3], [3, 77], list(range(500, 510))):
+        keys = keys_of(kind, literals)
+        alone = [
+            not reader_of("bloom-filter", payload, kind).is_in(keys).skip for payload in payloads
+        ]
         assert may_have_any(payloads, keys, key_type(DataType.parse(kind))).tolist() == alone
     assert may_have_any([], keys_of(kind, [1]), key_type(DataType.parse(kind))).tolist() == []
 
@@ -81,16 +83,16 @@ def test_filters_that_are_not_usual_are_left_to_their_reader(payload: bytes) -> 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("kind", TYPES)
-def test_a_search_in_vain_means_that_there_is_no_row(kind: str, version: int) -> None:
+def test_a_search_without_a_result_means_that_no_row_matches(kind: str, version: int) -> None:
     rng = np.random.default_rng(5)
     for size in (1, 3, 40):
         values = rng.integers(-3, 60, size).tolist()
         payload = BUILDERS["bitmap"](column_of(kind, values), version=version)
-        for wanted in ([0], [1], [7], [20, 21], [100]):
-            keys = keys_of(kind, wanted)
+        for literals in ([0], [1], [7], [20, 21], [100]):
+            keys = keys_of(kind, literals)
             search = BitmapSearch(keys, key_type(DataType.parse(kind)))
             is_there = bool(reader_of("bitmap", payload, kind).is_in(keys).rows)
-            # Of version 1 nothing but text is searched, which a checksum must have shown to be so.
+            # In version 1 only text is searched, after a checksum has proved it intact.
             is_known = kind == "STRING" or version == 2
             assert search.contains_none(payload, is_checked=True) == (is_known and not is_there)
             is_known = kind != "STRING" and version == 2
@@ -123,21 +125,21 @@ def test_what_a_reader_finds_damaged_is_not_usual(kind: str, values: list[int]) 
     assert keys is not None
     assert keys.tolist() == sorted(set(column.keys.tolist()))
     damaged = [payload[:end] for end in range(len(payload))]
-    for place in range(len(payload)):
+    for position in range(len(payload)):
         for bit in (1, 0x80):
             flipped = bytearray(payload)
-            flipped[place] ^= bit
+            flipped[position] ^= bit
             damaged.append(bytes(flipped))
     seen = 0
-    for one in damaged:
-        if is_raised(one, kind):
+    for changed in damaged:
+        if is_raised(changed, kind):
             seen += 1
-            assert usual_keys(one, column.key_type) is None
+            assert usual_keys(changed, column.key_type) is None
     assert seen > 20
 
 
 def is_raised(payload: bytes, kind: str) -> bool:
-    """Whether a look at all keys of an index, and no bitmap, raises."""
+    """Whether reading all keys of an index, but no bitmap, raises an error."""
     try:
         list(reader_of("bitmap", payload, kind).places())  # type: ignore[attr-defined]
     except FormatError:
@@ -168,7 +170,7 @@ def test_heads_are_read_as_one_by_one() -> None:
     every += [container({("id", "bloom-filter"): 9}), container({}), container({names[1]: 2})]
     heads = ContainerHeads()
     for data in (*every, *every):
-        for begin in (data, data[:20]):  # with all of it at hand, and with too little
+        for begin in (data, data[:20]):  # with all of it available, and with too little
             source = BytesSource(data)
             assert tuple(heads.read(source, begin)) == Container.open(source).entries
 
@@ -178,39 +180,39 @@ def test_a_head_of_a_known_shape_with_damage_says_so() -> None:
     good = container(names)
     heads = ContainerHeads()
     heads.read(BytesSource(good), good)
-    for place in range(len(good) - 11):  # in the head
+    for position in range(len(good) - 11):  # in the head
         damaged = bytearray(good)
-        damaged[place] ^= 1
+        damaged[position] ^= 1
         data = bytes(damaged)
         try:
             expected: Any = Container.open(BytesSource(data)).entries
         except FormatError as error:
             expected = str(error)
         try:
-            found: Any = tuple(heads.read(BytesSource(data), data))
+            outcome: Any = tuple(heads.read(BytesSource(data), data))
         except FormatError as error:
-            found = str(error)
-        assert found == expected, place
+            outcome = str(error)
+        assert outcome == expected, position
 
 
 def entries_of(heads: ContainerHeads, every: Sequence[bytes], most: int) -> list[Any]:
-    """What is read of containers at once, of each by its names; None: to be read alone."""
-    found: list[Any] = [None] * len(every)
-    for like in heads.read_like([one[:most] for one in every], [len(one) for one in every]):
+    """The entries of containers that are read together, by name; None: must be read alone."""
+    entries: list[Any] = [None] * len(every)
+    for like in heads.read_like([entry[:most] for entry in every], [len(entry) for entry in every]):
         for row, member in enumerate(like.members.tolist()):
-            assert found[member] is None
+            assert entries[member] is None
             pairs = zip(like.starts[row].tolist(), like.lengths[row].tolist(), strict=True)
-            found[member] = dict(zip(like.names, pairs, strict=True))
-    return found
+            entries[member] = dict(zip(like.names, pairs, strict=True))
+    return entries
 
 
 def alone(data: bytes) -> dict[tuple[str, str], tuple[int, int]] | None:
-    """The same by the plain reader; None if it is damaged."""
+    """The same with the plain reader; None if the container is damaged."""
     try:
         entries = Container.open(BytesSource(data)).entries
     except FormatError:
         return None
-    return {(one.column, one.index_type): (one.start, one.length) for one in entries}
+    return {(entry.column, entry.index_type): (entry.start, entry.length) for entry in entries}
 
 
 def test_heads_that_are_alike_are_read_at_once_as_one_by_one() -> None:
@@ -221,35 +223,35 @@ def test_heads_that_are_alike_are_read_at_once_as_one_by_one() -> None:
         taken = names[: rng.integers(0, 4)] if rng.random() < 0.3 else names
         every.append(container({name: int(rng.integers(0, 300)) for name in taken}))
     every += [container({names[0]: None, names[1]: 4}), b"", b"short", bytes(40)]
-    for most in (1 << 20, 120, 60, 20):  # with all of them at hand, and with less and less
-        found = entries_of(ContainerHeads(), every, most)
-        read = [place for place, one in enumerate(found) if one is not None]
-        assert [found[place] for place in read] == [alone(every[place]) for place in read]
+    for most in (1 << 20, 120, 60, 20):  # with all of them available, and with less and less
+        entries = entries_of(ContainerHeads(), every, most)
+        read = [number for number, pairs in enumerate(entries) if pairs is not None]
+        assert [entries[number] for number in read] == [alone(every[number]) for number in read]
         assert len(read) > 190 if most == 1 << 20 else not read or most > 20
 
 
 def test_of_heads_that_are_alike_none_with_damage_is_taken() -> None:
     good = container({("id", "bloom-filter"): 5, ("id", "bitmap"): 6})
     damaged = []
-    for place in range(len(good) - 11):  # in the head
+    for position in range(len(good) - 11):  # in the head
         for bit in (1, 0x80):
             flipped = bytearray(good)
-            flipped[place] ^= bit
+            flipped[position] ^= bit
             damaged.append(bytes(flipped))
     damaged += [good + b"x", good[:-1]]
     every = [good, *damaged, good]
-    found = entries_of(ContainerHeads(), every, 1 << 20)
-    assert found[0] == found[-1] == alone(good)
-    for data, one in zip(every, found, strict=True):
-        assert one is None or one == alone(data)
-    assert sum(one is None for one in found) > 100
+    entries = entries_of(ContainerHeads(), every, 1 << 20)
+    assert entries[0] == entries[-1] == alone(good)
+    for data, pairs in zip(every, entries, strict=True):
+        assert pairs is None or pairs == alone(data)
+    assert sum(pairs is None for pairs in entries) > 100
 
 
 def test_the_first_of_many_heads_may_be_damaged() -> None:
     good = container({("id", "bloom-filter"): 5, ("id", "bitmap"): 6})
     heads = ContainerHeads()
     assert entries_of(heads, [good + b"x", good, good], 1 << 20) == [None, None, None]
-    heads.read(BytesSource(good), good)  # as whoever reads those alone does
+    heads.read(BytesSource(good), good)  # as a reader of single heads does
     assert entries_of(heads, [good + b"x", good], 1 << 20) == [None, alone(good)]
 
 
@@ -275,7 +277,7 @@ def bundle_of(payloads: Sequence[bytes | None]) -> bytes:
 
 
 def coverage_of(bundles: Sequence[bytes], count: int) -> Any:
-    opened = open_bundles([BytesSource(one, f"{place}") for place, one in enumerate(bundles)])
+    opened = open_bundles([BytesSource(data, f"{number}") for number, data in enumerate(bundles)])
     paths = [f"{number}" for number in range(count)]
     return BundleSet(opened, paths, [9] * count, ["1"] * count).coverage(BITMAP)
 
@@ -290,16 +292,16 @@ def test_bitmaps_of_a_bundle_are_searched_in_one_read() -> None:
         build(column_of("INT", list(range(100, 400)))),  # of several blocks
         build(column_of("INT", [*range(100, 400), 77])),
         build(column_of("INT", list(range(100, 9_000)))),  # too large to be read whole
-        None,  # of which nothing is written
+        None,  # nothing is written for it
     ]
-    sizes = [len(one or b"") for one in payloads]
+    sizes = [len(payload or b"") for payload in payloads]
     assert sizes[3] > 1020
     assert sizes[5] > SMALL
     coverage = coverage_of([bundle_of(payloads)], len(payloads))
     reads = Reads()
     search = BitmapSearch([77], kind)
-    found = without_keys(coverage, np.arange(len(payloads)), search, reads)
-    assert found.tolist() == [True, False, False, True, False, False, False]
+    answers = without_keys(coverage, np.arange(len(payloads)), search, reads)
+    assert answers.tolist() == [True, False, False, True, False, False, False]
     assert reads.rounds == [1]
     some = without_keys(coverage, np.array([4, 0]), search, reads)
     assert some.tolist() == [False, True]
@@ -307,10 +309,10 @@ def test_bitmaps_of_a_bundle_are_searched_in_one_read() -> None:
 
 def test_a_damaged_block_says_nothing_of_its_file_alone() -> None:
     kind = key_type(DataType.parse("INT"))
-    payloads = [BUILDERS["bitmap"](column_of("INT", [one, one + 1])) for one in range(4)]
+    payloads = [BUILDERS["bitmap"](column_of("INT", [value, value + 1])) for value in range(4)]
     data = bytearray(bundle_of(payloads))
     at = data.index(payloads[2])
     data[at + 3] ^= 1
     coverage = coverage_of([bytes(data)], 4)
-    found = without_keys(coverage, np.arange(4), BitmapSearch([50], kind))
-    assert found.tolist() == [True, False, False, True]
+    answers = without_keys(coverage, np.arange(4), BitmapSearch([50], kind))
+    assert answers.tolist() == [True, False, False, True]

@@ -1,4 +1,4 @@
-"""Tables of many files: exactly the files that must be left, in memory that does not grow."""
+"""Tables of many files: exactly the right files are left, in memory that does not grow."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FILES = 2_000
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the tables."""
-    found = tmp_path_factory.mktemp("scale") / f"{FILES}-files"
-    make_tables(found, FILES)
-    return found
+    folder = tmp_path_factory.mktemp("scale") / f"{FILES}-files"
+    make_tables(folder, FILES)
+    return folder
 
 
 def stages(explanation: Explanation) -> dict[str, tuple[int, int]]:
@@ -44,29 +44,29 @@ def test_the_benchmark_runs_and_prints_a_table(base: Path) -> None:
     assert [line.split("|")[1].strip() for line in lines[2:]] == list(KINDS)
     assert lines[0].split("|")[3].strip() == "open ms"
     tables: list[dict[str, Any]] = json.loads(output.read_text())["tables"]
-    for one in tables:
-        assert one["left"] == expected_of(base)
-        assert one["peak_bytes"] > one["growth_bytes"]
+    for table in tables:
+        assert table["left"] == expected_of(base)
+        assert table["peak_bytes"] > table["growth_bytes"]
 
 
 def test_each_file_is_as_expected(base: Path) -> None:
-    """What is expected was found by asking each file alone; this is what it comes to."""
-    found = expected_of(base)
-    point, category, between, top = (one.name for one in questions(FILES))
-    assert FILES // 3 in found[point]
-    assert len(found[point]) <= FILES * 0.02
-    patterns = sorted({file % 100 for file in found[category]})
+    """The expected files were found by asking each file alone; these are their numbers."""
+    expected_files = expected_of(base)
+    point, category, between, top = (question.name for question in questions(FILES))
+    assert FILES // 3 in expected_files[point]
+    assert len(expected_files[point]) <= FILES * 0.02
+    patterns = sorted({file % 100 for file in expected_files[category]})
     assert patterns
-    assert found[category] == [file for file in range(FILES) if file % 100 in patterns]
-    assert found[between] == list(range(1000, 1051))
-    assert found[top] == list(range(99, 2000, 100))
+    assert expected_files[category] == [file for file in range(FILES) if file % 100 in patterns]
+    assert expected_files[between] == list(range(1000, 1051))
+    assert expected_files[top] == list(range(99, 2000, 100))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_stage_leaves_the_right_files(base: Path, kind: str) -> None:
     table, expected = open_table(base, kind), expected_of(base)
-    told = ("file index", "file index", "statistics", "cut-off")
-    for question, stage in zip(questions(FILES), told, strict=True):
+    stage_names = ("file index", "file index", "statistics", "cut-off")
+    for question, stage in zip(questions(FILES), stage_names, strict=True):
         explanation = table.scan(**question.query).explain()
         assert left_files(explanation) == expected[question.name], question
         assert stages(explanation) == {stage: (FILES, len(expected[question.name]))}, question
@@ -91,4 +91,4 @@ def test_the_best_rows_of_a_paimon_table_need_few_index_files(base: Path) -> Non
     explanation = table.scan(**top.query).explain()
     read = table.snapshot.traffic - before
     assert len(left_files(explanation)) == 20
-    assert read.requests < 8 * 20  # each a size, a head, a footer and what it leads to
+    assert read.requests < 8 * 20  # for each a size, a head, a footer and what it points to

@@ -1,4 +1,4 @@
-"""What has to hold for the answer to a question, and for its explanation."""
+"""Checks of the answer to a question, and of its explanation."""
 
 from __future__ import annotations
 
@@ -20,50 +20,52 @@ Positions = NDArray[np.int64]
 
 
 def check_rows(
-    found: pa.Table, rows: pa.Table, question: Question, positions: Positions, ranks: Positions
+    table: pa.Table, rows: pa.Table, question: Question, positions: Positions, ranks: Positions
 ) -> None:
     """Make sure that an answer has the right rows in the right order.
 
     Args:
-        found: The answer.
+        table: The answer.
         rows: All rows, in the order of a scan.
         question: What was asked.
         positions: The positions of all rows that match, in the order that was asked for.
         ranks: The place of each row among the distinct sort keys.
     """
-    names = found.column_names if question.columns is None else question.columns
-    assert found.column_names == list(names)
+    names = table.column_names if question.columns is None else question.columns
+    assert table.column_names == list(names)
     assert question.columns is not None or sorted(names) == sorted(rows.column_names)
     limit = len(positions) if question.limit is None else question.limit
     expected = positions[:limit]
-    assert found.num_rows == len(expected)
+    assert table.num_rows == len(expected)
     if ROW in names:
-        given = _places_of(found, rows)
-        assert len(set(given)) == len(given), "a row twice"
-        assert set(given) <= set(positions.tolist()), "a row that does not match"
+        given_positions = _places_of(table, rows)
+        assert len(set(given_positions)) == len(given_positions), "a row twice"
+        assert set(given_positions) <= set(positions.tolist()), "a row that does not match"
         if question.order:
-            _check_order(given, expected, ranks)
-        elif question.limit is not None:  # any rows that match, but in the order of the files
-            assert given == sorted(given), "rows without an order are not in that of the files"
-            expected = np.array(given, np.int64)
-    assert_same(found, rows.select(list(names)).take(pa.array(expected, pa.int64())))
+            _check_order(given_positions, expected, ranks)
+        elif question.limit is not None:  # any matching rows, but in the order of the files
+            assert given_positions == sorted(given_positions), (
+                "rows without an order are not in that of the files"
+            )
+            expected = np.array(given_positions, np.int64)
+    assert_same(table, rows.select(list(names)).take(pa.array(expected, pa.int64())))
 
 
-def _places_of(found: pa.Table, rows: pa.Table) -> list[int]:
-    place_of = {number: place for place, number in enumerate(rows[ROW].to_pylist())}
-    return [place_of[number] for number in found[ROW].to_pylist()]
+def _places_of(table: pa.Table, rows: pa.Table) -> list[int]:
+    place_of = {number: position for position, number in enumerate(rows[ROW].to_pylist())}
+    return [place_of[number] for number in table[ROW].to_pylist()]
 
 
-def _check_order(given: Sequence[int], expected: Positions, ranks: Positions) -> None:
-    keys, wanted = ranks[list(given)].tolist(), ranks[expected].tolist()
-    assert keys == wanted, "other sort keys"
-    above = {place for place, key in zip(given, keys, strict=True) if key < keys[-1]}
-    assert above == {place for place in expected.tolist() if ranks[place] < keys[-1]}
-    assert list(given) == expected.tolist(), "ties are not in the order of the files"
+def _check_order(returned: Sequence[int], expected: Positions, ranks: Positions) -> None:
+    keys, expected_keys = ranks[list(returned)].tolist(), ranks[expected].tolist()
+    assert keys == expected_keys, "other sort keys"
+    above = {position for position, key in zip(returned, keys, strict=True) if key < keys[-1]}
+    assert above == {position for position in expected.tolist() if ranks[position] < keys[-1]}
+    assert list(returned) == expected.tolist(), "ties are not in the order of the files"
 
 
 def check_explanation(explanation: Any, file_count: int) -> None:
-    """Make sure that the numbers of an explanation belong together."""
+    """Check that the numbers of an explanation are consistent."""
     assert str(explanation)
     stages = json.loads(explanation.to_json())["stages"]
     assert stages[0]["before"]["files"] == file_count

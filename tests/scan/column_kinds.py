@@ -1,4 +1,4 @@
-"""The types of column that a random table draws from, and the literals to ask them with.
+"""The types of column that a random table draws from, and literals for them.
 
 Values are held as `alcid.testing` holds them: days, nanoseconds, `Decimal`, and plain Python.
 DuckDB holds years 1 to 9999 of all of them, and 1678 to 2261 of nanoseconds.
@@ -54,7 +54,7 @@ class ColumnKind:
         return self.data_type.root == "VARCHAR"
 
     def holds(self, value: Any) -> bool:
-        """Whether this type, and DuckDB's, hold a value."""
+        """Whether this type, and DuckDB's, can hold a value."""
         data_type, arrow_type = self.data_type, self.arrow_type
         if pa.types.is_integer(arrow_type):
             bits = arrow_type.bit_width
@@ -77,7 +77,7 @@ class ColumnKind:
         return [value for value in edges(self.data_type) if self.holds(value)]
 
     def draw(self, source: random.Random) -> Any:
-        """A value: of a small range, of a wide one, or at an edge."""
+        """A value: from a small range, a wide one, or at a limit."""
         if source.random() < 0.15:
             return source.choice(self.edges())
         data_type = self.data_type
@@ -142,7 +142,7 @@ class ColumnKind:
         return pa.array(values, arrow_type)
 
     def literal(self, source: random.Random, present: Sequence[Any]) -> Any:
-        """A literal: of a value that is there, of one beside it, or of any."""
+        """A literal: equal to a value of the column, next to one, or anywhere."""
         for _ in range(20):
             value = self.draw(source)
             if present and source.random() < 0.7:
@@ -170,7 +170,7 @@ class ColumnKind:
             return True
         if isinstance(literal, float):  # DuckDB divides by a power of ten, which may round twice
             return data_type.root != "DECIMAL" or data_type.precision <= 15
-        # Spark takes comparisons with whole numbers beyond BIGINT for TRUE, of null rows too.
+        # Spark considers comparisons with whole numbers beyond BIGINT TRUE, of null rows too.
         if data_type.root != "DECIMAL":
             return bool(-(2**63) <= literal < 2**63)
         whole_digits = max(data_type.precision - data_type.scale, Decimal(literal).adjusted() + 1)
@@ -186,7 +186,7 @@ class ColumnKind:
 
 
 def scale_of(kind: ColumnKind, literal: Any) -> int:
-    """The digits behind the point that a column and an exact literal have in common."""
+    """The scale that a column and an exact literal have in common."""
     exponent = Decimal(literal).as_tuple().exponent
     return max(kind.data_type.scale, -exponent if isinstance(exponent, int) else 0)
 
@@ -207,7 +207,7 @@ def _nanos(moment: np.datetime64) -> int:
 
 
 def moment_text(literal: np.datetime64 | datetime.datetime | datetime.date) -> str:
-    """The moment in UTC, to the nanosecond where it has any."""
+    """The moment in UTC, with nanoseconds if it has any."""
     if isinstance(literal, datetime.datetime):
         return _naive(literal).isoformat(" ")
     if isinstance(literal, datetime.date):

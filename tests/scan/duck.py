@@ -33,12 +33,12 @@ from tests.scan.question import AnyLike, OrderKey
 
 
 class Oracle:
-    """A table in DuckDB, and the places of the rows that answer a question."""
+    """A table in DuckDB, and the positions of the rows that answer a question."""
 
     def __init__(self, rows: pa.Table, kinds: Mapping[str, ColumnKind]) -> None:
         """Take the rows in the order in which a scan without ORDER BY gives them."""
         self._kinds = kinds
-        self._columns = {name: f"c{place}" for place, name in enumerate(kinds)}
+        self._columns = {name: f"c{number}" for number, name in enumerate(kinds)}
         loaded = {self._columns[name]: _loadable(rows[name]) for name in kinds}
         loaded["place"] = pa.array(np.arange(rows.num_rows))
         self._connection = duckdb.connect(config={"threads": 1})
@@ -53,17 +53,17 @@ class Oracle:
     def positions(
         self, where: Predicate | None, order: Sequence[OrderKey] = ()
     ) -> NDArray[np.int64]:
-        """All rows that match: sorted by the keys, and among equals by their place."""
+        """All matching rows: sorted by the keys, and by position among equals."""
         condition = "TRUE" if where is None else self.render(where)
         sql = f"SELECT place FROM rows WHERE {condition} "
-        found = self._run(sql + f"ORDER BY {', '.join([*self._keys(order), 'place'])}")
-        return np.array([place for (place,) in found], np.int64)
+        rows = self._run(sql + f"ORDER BY {', '.join([*self._keys(order), 'place'])}")
+        return np.array([position for (position,) in rows], np.int64)
 
     def ranks(self, order: Sequence[OrderKey]) -> NDArray[np.int64]:
-        """For each row, its place among the distinct sort keys."""
+        """For each row, the position of its sort key among the distinct ones."""
         keys = ", ".join(self._keys(order))
-        found = self._run(f"SELECT dense_rank() OVER (ORDER BY {keys}) FROM rows ORDER BY place")
-        return np.array([rank for (rank,) in found], np.int64)
+        rows = self._run(f"SELECT dense_rank() OVER (ORDER BY {keys}) FROM rows ORDER BY place")
+        return np.array([rank for (rank,) in rows], np.int64)
 
     def _keys(self, order: Sequence[OrderKey]) -> list[str]:
         return [
@@ -73,8 +73,8 @@ class Oracle:
         ]
 
     def _run(self, sql: str) -> list[Any]:
-        found: list[Any] = self._connection.execute(sql).fetchall()
-        return found
+        rows: list[Any] = self._connection.execute(sql).fetchall()
+        return rows
 
     def render(self, predicate: Predicate) -> str:
         """The predicate in DuckDB's SQL."""
@@ -109,10 +109,10 @@ class Oracle:
 
     def _sides(self, column: str, literals: Sequence[object], sign: str) -> str:
         kind = self._kinds[column]
-        given = [literal for literal in literals if literal is not None]
-        common = _common_type(kind, given)
-        held = self._columns[column]
-        left = held if common is None else f"CAST({held} AS {common})"
+        literals_ = [literal for literal in literals if literal is not None]
+        common = _common_type(kind, literals_)
+        name = self._columns[column]
+        left = name if common is None else f"CAST({name} AS {common})"
         right = [_literal(literal, common) for literal in literals]
         listed = f"({', '.join(right)})" if sign.endswith("IN") else right[0]
         return f"{left} {sign} {listed}"
@@ -123,7 +123,7 @@ def _loadable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _common_type(kind: ColumnKind, literals: Sequence[Any]) -> str | None:
-    """The type of DuckDB in which a column and literals of one class are compared."""
+    """The DuckDB type in which a column and literals of one class are compared."""
     data_type = kind.data_type
     match data_type.root:
         case "BOOLEAN" | "VARCHAR" | "BINARY" | "VARBINARY":
@@ -137,13 +137,13 @@ def _common_type(kind: ColumnKind, literals: Sequence[Any]) -> str | None:
         case "TIMESTAMP_LTZ":
             return "TIMESTAMPTZ_NS" if data_type.precision > 6 else "TIMESTAMPTZ"
         case "DATE":
-            moments = any(isinstance(one, datetime.datetime) for one in literals)
+            moments = any(isinstance(literal, datetime.datetime) for literal in literals)
             return "TIMESTAMP" if moments else "DATE"
     if any(isinstance(literal, float) for literal in literals):
         return "DOUBLE"
     if data_type.root != "DECIMAL" and all(isinstance(literal, int) for literal in literals):
         return "HUGEINT"
-    return f"DECIMAL(38, {max((scale_of(kind, one) for one in literals), default=0)})"
+    return f"DECIMAL(38, {max((scale_of(kind, literal) for literal in literals), default=0)})"
 
 
 def _literal(literal: Any, common: str | None) -> str:

@@ -46,12 +46,12 @@ class OrderKey:
     descending: bool
     nulls_first: bool
     text: str
-    """As it is written; what is left out is as in Spark."""
+    """In SQL; what is omitted has Spark's defaults."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What a scan is asked for."""
+    """The arguments of a scan."""
 
     where: Predicate | None
     as_text: bool
@@ -72,17 +72,17 @@ class Question:
         }
 
     def __str__(self) -> str:
-        given = {name: value for name, value in self.arguments().items() if value is not None}
+        arguments = {name: value for name, value in self.arguments().items() if value is not None}
         return ", ".join(
             f"{name}={str(value)!r}{'' if self.as_text else ' (built)'}"
             if name == "where"
             else f"{name}={value!r}"
-            for name, value in given.items()
+            for name, value in arguments.items()
         )
 
 
 def _has_text(where: Predicate | None) -> bool:
-    """Whether SQL text says the same: it has no nanoseconds."""
+    """Whether the predicate can be SQL text, which has no nanoseconds."""
     nodes = [] if where is None else where.walk()
     return not any(
         isinstance(literal, np.datetime64) and literal.dtype == "M8[ns]"
@@ -103,7 +103,7 @@ def _literals(node: Predicate) -> tuple[object, ...]:
 
 
 class Questions:
-    """Draws questions about a table whose columns hold known values."""
+    """Draws questions about a table with known values."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Questions:
         if source.random() < 0.6:
             columns = source.sample(self._names, source.randint(1, min(4, len(self._names))))
             if limit is not None and not order and ROW not in columns:
-                columns.append(ROW)  # any rows will do, and it must be seen which they are
+                columns.append(ROW)  # any rows will do, and the result must tell which they are
         as_text = source.random() < 0.5 and _has_text(where)
         return Question(where, as_text, columns, order, limit)
 
@@ -193,9 +193,9 @@ class Questions:
     def _in(self, column: str, kind: ColumnKind) -> Predicate:
         del kind
         drawn = [self._literal(column) for _ in range(self._source.choice((1, 2, 3, 8)))]
-        # Spark brings lists of several types to one, which is not what is tested here.
-        first = next((type(one) for one in drawn if one is not None), None)
-        alike = tuple(one for one in drawn if one is None or type(one) is first)
+        # Spark converts lists of several types to one type, which is not tested here.
+        first = next((type(value) for value in drawn if value is not None), None)
+        alike = tuple(value for value in drawn if value is None or type(value) is first)
         return In(column, alike, negated=self._source.random() < 0.3)
 
     def _is_null(self, column: str, kind: ColumnKind) -> Predicate:
@@ -215,7 +215,7 @@ class Questions:
         return Like(column, text[:length], prefix, negated=self._source.random() < 0.3)
 
     def _pattern(self, column: str, kind: ColumnKind) -> Predicate:
-        """What no index can answer: `%` in front, or `_`."""
+        """Patterns that no index can answer: `%` in front, or `_`."""
         text = self._text(column, kind)[:4]
         escaped = "".join(f"\\{c}" if c in "\\%_" else c for c in text)
         pattern = self._source.choice(
@@ -224,7 +224,7 @@ class Questions:
         parsed = parse(f"{quote_name(column)} LIKE {quote_text(pattern)}")
         if isinstance(parsed, Unknown):
             return AnyLike(parsed.text, parsed.names, pattern)
-        return parsed  # of an empty text: every text but null is LIKE '%'
+        return parsed  # from an empty text: every text but null is LIKE '%'
 
     def _is_nan(self, column: str, kind: ColumnKind) -> Predicate:
         del kind

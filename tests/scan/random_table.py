@@ -1,4 +1,4 @@
-"""A folder of Parquet files, of random columns, values, partitions and ways to write them."""
+"""A folder of Parquet files with random columns, values, partitions and writer options."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from tests.scan.column_kinds import KINDS, ColumnKind
 
 ROW = "__row"
-"""A column that has a number of its own for every row that was ever written."""
+"""A column with a unique number for every row that was ever written."""
 
 _NAMES = ("a", "b", "C", "d_2", "with space", "größe", "e.f", "select", "Ы", "g'h", "i`j", "key=1")
 _ROW_COUNTS = (0, 1, 2, 17, 60, 60, 150)
@@ -37,7 +37,7 @@ _INSTANT = KINDS["timestamp[us, tz=UTC]"]
 
 
 class RandomTable:
-    """A table on disk, of which everything is known."""
+    """A table on disk about which everything is known."""
 
     def __init__(self, source: random.Random, folder: Path) -> None:
         """Draw the columns and write the files."""
@@ -46,7 +46,7 @@ class RandomTable:
         folder.mkdir(parents=True)
         names = source.sample(_NAMES, source.randint(4, 8))
         drawn = source.sample(sorted(KINDS), len(names))
-        if not _FLOATS & set(drawn):  # they have the most ways to go wrong
+        if not _FLOATS & set(drawn):  # they can go wrong in most ways
             drawn[0] = source.choice(sorted(_FLOATS))
         self.stored = {ROW: KINDS["int64"]}
         self.stored |= {name: KINDS[kind] for name, kind in zip(names, drawn, strict=True)}
@@ -76,7 +76,7 @@ class RandomTable:
         return sorted(self._files)
 
     def add_file(self, folder: Mapping[str, tuple[str, Any]] | None = None) -> None:
-        """A further file."""
+        """One more file."""
         folder = self._source.choice(self._folders) if folder is None else folder
         values = {name: value for name, (_, value) in folder.items()}
         parts = [f"{_escape(name)}={text}" for name, (text, _) in folder.items()]
@@ -86,16 +86,16 @@ class RandomTable:
         self.rewrite_file(path)
 
     def rewrite_file(self, path: str) -> None:
-        """Other rows in a file of the same name."""
+        """Other rows in a file with the same name."""
         file = self.folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
         rows = self._rows(self._source.choice(_ROW_COUNTS))
-        if path != next(iter(self._files)):  # the first has all columns, as wide as they get
+        if path != next(iter(self._files)):  # the first has all columns, in their widest types
             rows = self._varied(rows)
         pq.write_table(rows, file, **self._write_options(rows))
 
     def change(self) -> None:
-        """A file is written anew, one is added, one is gone: not the first, which has values."""
+        """A file is rewritten, one is added, one removed: not the first, which has values."""
         first, *others = self._files
         self.rewrite_file(self._source.choice([first, *others[1:]]))
         for gone in others[:1]:
@@ -116,7 +116,7 @@ class RandomTable:
         file = pq.ParquetFile(self.folder / path, coerce_int96_timestamp_unit="us")
         with file:
             table = file.read().replace_schema_metadata()
-        if self._int96:  # instants, of which Arrow does not say so
+        if self._int96:  # instants, which Arrow does not mark as such
             table = table.cast(pa.schema([_instant(field) for field in table.schema]))
         for name, kind in self.partitions.items():
             values = [self._files[path][name]] * table.num_rows
@@ -132,13 +132,13 @@ class RandomTable:
                 value = None if self._source.random() < 0.2 else self._source.choice(values)
                 folder[name] = _partition_text(value, self.partitions[name]), value
             folders.append(folder)
-        # Without a text that is none of a number, a column of texts would be one of numbers.
+        # Without a text that is not a number, a column of texts would be one of numbers.
         first = {name: values[0] for name, values in self._partition_values.items()}
         folders[0] = {n: (_partition_text(v, self.partitions[n]), v) for n, v in first.items()}
         return folders
 
     def _shape(self, name: str) -> tuple[str, float, list[Any]]:
-        """How the values of a column are spread, its share of nulls, the values of small ones."""
+        """How the values of a column are distributed, its share of nulls, its few values."""
         if name == ROW:
             return "rows", 0.0, []
         shape = self._source.choice(("few", "few", "few", "many", "many", "sorted", "one", "null"))
@@ -176,12 +176,12 @@ class RandomTable:
 
     def _varied(self, rows: pa.Table) -> pa.Table:
         """As an older file may be: without a column, or with a narrower one."""
-        for place, field in enumerate(rows.schema):
+        for number, field in enumerate(rows.schema):
             narrow = _NARROWER.get(field.type)
             if narrow is not None and self._source.random() < 0.3:
                 with contextlib.suppress(pa.ArrowInvalid):  # some values need all the bits
-                    column = rows.column(place).cast(narrow)
-                    rows = rows.set_column(place, field.name, column)
+                    column = rows.column(number).cast(narrow)
+                    rows = rows.set_column(number, field.name, column)
         if self._source.random() < 0.25:
             rows = rows.drop_columns(self._source.choice(rows.column_names[1:]))
         return rows
@@ -205,7 +205,7 @@ class RandomTable:
 
 
 def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of a schema; those that are missing are null."""
+    """The columns of a schema; missing ones are null."""
     columns = [
         table[field.name].cast(field.type)
         if field.name in table.column_names
@@ -216,8 +216,8 @@ def _conformed(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _escape(text: str) -> str:
-    """As Spark writes the text of a partition into a path."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
+    """The text of a partition in a path, as Spark writes it."""
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def _partition_text(value: Any, kind: ColumnKind) -> str:
@@ -260,7 +260,7 @@ def present_values(column: pa.ChunkedArray, kind: ColumnKind) -> list[Any]:
 
 
 def seeded(*parts: object) -> random.Random:
-    """A source of its own for each part of a test, the same in every run."""
+    """A separate random source for each part of a test, the same in every run."""
     return random.Random("/".join(map(str, parts)))
 
 

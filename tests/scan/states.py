@@ -16,7 +16,7 @@ from tests.scan.random_table import RandomTable
 
 @dataclass(frozen=True)
 class State:
-    """A table, and how it is asked."""
+    """A table, and how it is queried."""
 
     name: str
     table: Any
@@ -28,7 +28,7 @@ class State:
 def index_options(
     source: random.Random, kinds: Mapping[str, ColumnKind], index_types: tuple[str, ...]
 ) -> dict[str, str | int | float]:
-    """Indexes of these types for all columns that take them."""
+    """Indexes of these types on all columns that allow them."""
     options: dict[str, str | int | float] = {}
     for index_type in index_types:
         names = [name for name, kind in kinds.items() if index_type in kind.index_types]
@@ -64,7 +64,7 @@ class States:
             }
 
     def open(self, name: str | None) -> Any:
-        """The table with the indexes of this name; None for those beside the data."""
+        """The table with the indexes of this name; None for those next to the data."""
         return alcid.parquet(
             str(self._table.folder),
             index_path=None if name is None else str(self._folder / name),
@@ -73,7 +73,7 @@ class States:
         )
 
     def build(self, name: str | None, index_types: tuple[str, ...], share: float = 1.0) -> Any:
-        """The table with indexes on a share of the columns that take them."""
+        """The table with indexes on a share of the columns that allow them."""
         kinds = {
             column: kind
             for column, kind in self._table.stored.items()
@@ -86,7 +86,7 @@ class States:
         return opened
 
     def build_each(self) -> Iterator[State]:
-        """None, each type by itself, all: used or not, all files indexed."""
+        """None, each type alone, and all: used or not, all files indexed."""
         yield State("no index", self.open("none"))
         for index_type in INDEX_TYPES:
             yield State(index_type, self.build(index_type, (index_type,)))

@@ -1,4 +1,4 @@
-"""Least and greatest values rule out no file with a match, and are certain only of whole files."""
+"""Minimum and maximum rule out no file with a match, and are certain only for whole files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ BIGINT, DOUBLE = DataType("BIGINT"), DataType("DOUBLE")
 
 
 def bounds_of(arrays: list[pa.Array], data_type: DataType) -> Bounds:
-    known = [ColumnStatistics.of(array, data_type) for array in arrays]
-    values = statistics_array("c", data_type, known)
+    statistics = [ColumnStatistics.of(array, data_type) for array in arrays]
+    values = statistics_array("c", data_type, statistics)
     rows = np.array([len(array) for array in arrays])
     return Bounds(Statistics("c", data_type, values), rows)
 
@@ -45,15 +45,15 @@ def test_no_match_is_ruled_out_and_what_is_certain_matches(data_type: DataType) 
         cut = data.draw(st.integers(0, len(array)), label="cut")
         arrays = [array[:cut], array[cut:], array, array[:1]]
         bounds = bounds_of(arrays, data_type)
-        given = data.draw(st.lists(literals(column), min_size=3, max_size=5), label="literals")
-        for leaf in comparisons("c", given):
+        leaves_of = data.draw(st.lists(literals(column), min_size=3, max_size=5), label="literals")
+        for leaf in comparisons("c", leaves_of):
             result = bounds.evaluate(probe_for(normalize(leaf), "c", data_type))
-            for place, part in enumerate(arrays):
+            for number, part in enumerate(arrays):
                 mask = matching(leaf, pa.table({"c": part}), {"c": data_type})
-                assert result.may_match[place] or not mask.any(), (leaf, part)
-                assert not result.all_match[place] or mask.all(), (leaf, part)
-                ruled_out += not result.may_match[place]
-                all_match += bool(result.all_match[place])
+                assert result.may_match[number] or not mask.any(), (leaf, part)
+                assert not result.all_match[number] or mask.all(), (leaf, part)
+                ruled_out += not result.may_match[number]
+                all_match += bool(result.all_match[number])
             selectivity = bounds.selectivity(probe_for(normalize(leaf), "c", data_type))
             assert ((selectivity >= 0) & (selectivity <= 1)).all()
 
@@ -88,8 +88,10 @@ def test_nothing_is_concluded_where_nothing_is_known() -> None:
 def test_a_nan_is_above_the_greatest_value(
     has_nan: bool | None, text: str, may_match: bool, all_match: bool
 ) -> None:
-    known = ColumnStatistics(DOUBLE, 1.0, 2.0, 0, has_nan)
-    bounds = Bounds(Statistics("c", DOUBLE, statistics_array("c", DOUBLE, [known])), np.array([10]))
+    statistics = ColumnStatistics(DOUBLE, 1.0, 2.0, 0, has_nan)
+    bounds = Bounds(
+        Statistics("c", DOUBLE, statistics_array("c", DOUBLE, [statistics])), np.array([10])
+    )
     result = bounds.evaluate(probe_for(normalize(parse(text)), "c", DOUBLE))
     assert (result.may_match.tolist(), result.all_match.tolist()) == ([may_match], [all_match])
 

@@ -1,4 +1,4 @@
-"""Scans of random tables, with and without indexes, give the rows that DuckDB gives."""
+"""Scans of random tables, with and without indexes, return the rows that DuckDB returns."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DEFAULT_SEED = "2025"
 
 
 def _endless(table: TableFiles, _needed: Sequence[str]) -> Positions:
-    """Bytes of files that no index is too large for."""
+    """A size of files at which no index is too large."""
     return np.full(len(table.sizes), 1 << 40)
 
 
@@ -52,7 +52,7 @@ worth it, nor a search for the best rows in place of a sort; with these they are
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> str:
-    """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
+    """ALCID_SEED; otherwise fixed for the profile `ci`, and new for others."""
     fixed = DEFAULT_SEED if settings().derandomize else request.config.option.hypothesis_seed
     return os.environ.get("ALCID_SEED", str(fixed))
 
@@ -85,7 +85,7 @@ def test_scans_give_the_rows_of_duckdb(
 def test_small_tables_do_use_their_indexes(
     index_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without this the test above could pass and ask no index at all."""
+    """Without this, the test above could pass without asking any index."""
     for name, value in USED.items():
         monkeypatch.setattr(f"alcid.scan.{name}", value)
     pq.write_table(pa.table({"x": range(0, 100, 2)}), tmp_path / "a.parquet")
@@ -99,7 +99,7 @@ def test_small_tables_do_use_their_indexes(
 
 
 class _Round:
-    """Questions to one table, as its files are now."""
+    """Questions about one table with its current files."""
 
     def __init__(
         self, seed: str, number: object, table: RandomTable, states: States, kept: Sequence[State]
@@ -145,8 +145,8 @@ class _Round:
     def _check_in_memory(self, question: Question, positions: Positions) -> None:
         where = question.arguments()["where"]
         if where is not None:
-            found = np.flatnonzero(matching(where, self._rows, self._types))
-            assert found.tolist() == sorted(positions.tolist())
+            matched = np.flatnonzero(matching(where, self._rows, self._types))
+            assert matched.tolist() == sorted(positions.tolist())
 
     def _check(
         self, question: Question, state: State, positions: Positions, ranks: Positions
@@ -154,9 +154,9 @@ class _Round:
         with _noted(f"{state.name}: scan({question})"):
             arguments: dict[str, Any] = question.arguments() | {"use_indexes": state.use_indexes}
             scan = state.table.scan(**arguments)
-            found = scan.to_arrow()
-            check_rows(found, self._rows, question, positions, ranks)
-            assert question.columns is not None or found.schema == state.table.schema
+            rows = scan.to_arrow()
+            check_rows(rows, self._rows, question, positions, ranks)
+            assert question.columns is not None or rows.schema == state.table.schema
             check_explanation(scan.explain(), self._file_count)
             counting = state.table.scan(**arguments)
             limit = len(positions) if question.limit is None else question.limit
@@ -166,7 +166,7 @@ class _Round:
 
 @contextmanager
 def _noted(text: str) -> Iterator[None]:
-    """Add to an error what it takes to see it again."""
+    """Add to an error what is needed to reproduce it."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Tables at the edges: few rows, many columns, odd names, files that differ, files that go."""
+"""Unusual tables: few rows, many columns, odd names, files that differ or disappear."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write(folder: Path, files: Mapping[str, Mapping[str, Any] | pa.Table], **opt
 
 
 def with_indexes(folder: Path, *columns: str, **arguments: Any) -> Any:
-    """The table, after bitmaps and range-bitmaps were built."""
+    """The table with bitmaps and range-bitmaps."""
     table = alcid.parquet(str(folder), **arguments)
     listed = ",".join(columns)
     table.build_indexes(
@@ -42,13 +42,13 @@ def with_indexes(folder: Path, *columns: str, **arguments: Any) -> Any:
 
 
 def rows(table: Any, where: Any = None, **arguments: Any) -> list[dict[str, Any]]:
-    """The answer, after its count and its explanation were looked at."""
+    """The answer, after checks of its count and its explanation."""
     scan = table.scan(where, **arguments)
-    found: list[dict[str, Any]] = scan.to_arrow().to_pylist()
+    listed: list[dict[str, Any]] = scan.to_arrow().to_pylist()
     check_explanation(scan.explain(), table.files)
-    assert table.scan(where, **arguments).count() == len(found)
-    assert table.scan(where, use_indexes=False, **arguments).to_arrow().to_pylist() == found
-    return found
+    assert table.scan(where, **arguments).count() == len(listed)
+    assert table.scan(where, use_indexes=False, **arguments).to_arrow().to_pylist() == listed
+    return listed
 
 
 def numbers(*values: int | None) -> pa.Array:
@@ -190,9 +190,9 @@ class TestManyColumns:
     COUNT = 2_000
 
     def test_only_those_asked_for_are_read(self, tmp_path: Path) -> None:
-        names = [f"c{place}" for place in range(self.COUNT)]
+        names = [f"c{number}" for number in range(self.COUNT)]
         for part in range(2):
-            columns = {name: numbers(part, place) for place, name in enumerate(names)}
+            columns = {name: numbers(part, number) for number, name in enumerate(names)}
             write(tmp_path, {f"{part}.parquet": columns})
         table = with_indexes(tmp_path, "c1999", "c7")
         assert table.schema.names == names
@@ -272,19 +272,19 @@ class TestFilesThatDiffer:
 
     @pytest.mark.parametrize("names", ["ab", "ba"])
     @pytest.mark.parametrize(
-        ("one", "other"),
+        ("first", "other"),
         [("int64", "string"), ("double", "int64"), ("date32[day]", "timestamp[us]")],
     )
     def test_types_that_do_not_go_together_are_named_with_file_and_column(
-        self, tmp_path: Path, names: str, one: str, other: str
+        self, tmp_path: Path, names: str, first: str, other: str
     ) -> None:
         types = {str(kind): kind for kind in (pa.int64(), pa.string(), pa.float64(), pa.date32())}
         types["timestamp[us]"] = pa.timestamp("us")
-        for name, kind in zip(names, (one, other), strict=True):
+        for name, kind in zip(names, (first, other), strict=True):
             write(tmp_path, {f"{name}.parquet": {"some": pa.nulls(1, types[kind])}})
         with pytest.raises(alcid.UnsupportedError) as error:
             alcid.parquet(str(tmp_path)).scan().to_arrow()
-        for word in ("b.parquet", "some", one, other):
+        for word in ("b.parquet", "some", first, other):
             assert word in str(error.value)
 
     def test_partition_column_within_the_file_gives_way_to_the_path(self, tmp_path: Path) -> None:
@@ -314,11 +314,11 @@ class TestFloats:
         return request.param
 
     def table_of(self, folder: Path, kind: Any, *files: list[float | None]) -> Any:
-        """Each file with its values, and `n` that counts all rows."""
+        """Each file with its values, and `n`, which numbers all rows."""
         first = 0
-        for place, values in enumerate(files):
+        for number, values in enumerate(files):
             count = numbers(*range(first, first + len(values)))
-            write(folder, {f"{place}.parquet": {"x": pa.array(values, kind), "n": count}})
+            write(folder, {f"{number}.parquet": {"x": pa.array(values, kind), "n": count}})
             first += len(values)
         return with_indexes(folder, "x")
 
@@ -346,8 +346,8 @@ class TestFloats:
             "x BETWEEN CAST('NaN' AS DOUBLE) AND CAST('NaN' AS DOUBLE)",
             "isnan(x)",
         ):
-            found = rows(table, where, columns=["n"])
-            assert [row for row in found if row != {"n": 5}] == nans, where
+            result = rows(table, where, columns=["n"])
+            assert [row for row in result if row != {"n": 5}] == nans, where
         assert rows(table, "x < CAST('NaN' AS DOUBLE)", columns=["n"]) == [
             {"n": 0},
             {"n": 3},
@@ -446,7 +446,7 @@ class TestFilesThatChange:
 
 
 def keep_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """From now on, files that go are still listed."""
+    """From now on, removed files are still listed."""
     listed: Callable[..., Any] = Storage.list
     kept = listed(Storage.open(str(folder)), "")
     names = {"under", "suffix", "hidden"}
@@ -479,15 +479,15 @@ class TestArguments:
             table.scan(order_by=order_by)
 
     def test_no_columns_give_rows_without_values(self, table: Any) -> None:
-        found = table.scan("x = 2", columns=[]).to_arrow()
-        assert (found.num_columns, found.num_rows) == (0, 1)
+        result = table.scan("x = 2", columns=[]).to_arrow()
+        assert (result.num_columns, result.num_rows) == (0, 1)
 
     def test_column_twice(self, table: Any) -> None:
-        found = table.scan("x = 2", columns=["x", "x"]).to_arrow()
-        assert [column.to_pylist() for column in found.columns] == [[2], [2]]
+        result = table.scan("x = 2", columns=["x", "x"]).to_arrow()
+        assert [column.to_pylist() for column in result.columns] == [[2], [2]]
 
     def test_what_only_spark_can_evaluate_is_an_error(self, table: Any) -> None:
-        """It is said by `scan`, whether or not a row depends on it."""
+        """`scan` says it, whether or not a row depends on it."""
         for where in (
             "soundex(y) = 'A000'",
             "soundex(y) = 'A000' AND x > 5",
@@ -519,8 +519,8 @@ class TestArguments:
 
 
 def test_fields_of_structs_are_looked_into(tmp_path: Path) -> None:
-    places: list[Any] = [{"country": "AT"}, None, {"country": "de"}, {"country": None}]
-    pq.write_table(pa.table({"id": [1, 2, 3, 4], "geo": places}), tmp_path / "a.parquet")
+    structs: list[Any] = [{"country": "AT"}, None, {"country": "de"}, {"country": None}]
+    pq.write_table(pa.table({"id": [1, 2, 3, 4], "geo": structs}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"id": [5]}), tmp_path / "b.parquet")
     table = with_indexes(tmp_path, "id")
     for where, expected in {
@@ -537,7 +537,7 @@ def test_fields_of_structs_are_looked_into(tmp_path: Path) -> None:
 
 
 def test_sizes_are_those_of_the_listing(tmp_path: Path) -> None:
-    """A file that is half written when it is listed is not taken for what it becomes."""
+    """A file that is half written when it is listed is not confused with the finished one."""
     write(tmp_path, {"a.parquet": {"x": numbers(1)}})
     table = with_indexes(tmp_path, "x")
     before = (tmp_path / "a.parquet").stat()

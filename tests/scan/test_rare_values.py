@@ -1,4 +1,4 @@
-"""What is expected to be rare is asked of an index: narrow ranges, and single texts."""
+"""An index is asked for values that are expected to be rare: narrow ranges, single texts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_wide_range_is_read_without_its_index(scores: Path) -> None:
 
 
 def _intervals(cuts: list[int], is_open: bool) -> tuple[Interval, ...]:
-    """The intervals between every other pair of cuts; of one more cut, all beyond it."""
+    """The intervals between every other pair of cuts; one more cut takes everything beyond it."""
     bounds: list[int | None] = [None, *cuts] if is_open else [*cuts]
     if len(bounds) % 2:
         bounds.append(None)

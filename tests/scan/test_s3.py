@@ -1,4 +1,4 @@
-"""Scans over a network: how many requests and bytes they take, and what happens when it fails."""
+"""Scans over a network: how many requests and bytes they take, and what happens on failures."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def rows_of(file: int) -> pa.Table:
 
 @pytest.fixture
 def bucket(moto_port: int, request: pytest.FixtureRequest) -> str:
-    """One with a table that the library of `open_s3` made."""
+    """A bucket with a table that the library of `open_s3` made."""
     return filled_bucket(moto_port, request.node.callspec.params["open_s3"])
 
 
 @cache  # the tests only read it
 def filled_bucket(moto_port: int, library: str) -> str:
-    """One with a table of three files of 7 MB, with its indexes."""
+    """A bucket with a table of three files of 7 MB, with its indexes."""
     name = new_bucket(moto_port)
-    given = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
-    storage = Storage.open(f"s3://{name}/table", given)
+    options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
+    storage = Storage.open(f"s3://{name}/table", options)
     for file in range(FILES):
         data = io.BytesIO()
         pq.write_table(
@@ -73,10 +73,10 @@ def test_a_row_is_found_with_few_requests_and_few_bytes(
     storage = open_s3()
     table = ParquetTable(storage)
     opened = storage.traffic
-    # Two listings; of the one bundle its size, its end and its head.
+    # Two listings; for the only bundle its size, its end and its head.
     assert (opened.lists, opened.requests <= 6) == (2, True), opened
-    found = table.scan(f"id = {expected['id'][0]}").to_arrow()
-    assert found.equals(expected)
+    rows = table.scan(f"id = {expected['id'][0]}").to_arrow()
+    assert rows.equals(expected)
     spent = storage.traffic - opened
     assert spent.bytes_read < 1 << 20, spent
     assert spent.requests <= 30, spent
@@ -96,7 +96,7 @@ def test_a_count_from_an_index_reads_no_data(s3: Storage, proxy: FaultProxy) -> 
     assert counted == sum(
         int((rows_of(file)["class_id"].to_numpy() == 7).sum()) for file in range(FILES)
     )
-    assert [one for one in seen if ".parquet" in one] == []
+    assert [request for request in seen if ".parquet" in request] == []
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_what_fails_once_is_tried_again(s3: Storage, proxy: FaultProxy, fault: F
     expected = rows_of(2).slice(100, 1)
     table = ParquetTable(s3)
     proxy.fail(fault, times=2)
-    found = table.scan(f"id = {expected['id'][0]}").to_arrow()
-    assert found.equals(expected)
+    rows = table.scan(f"id = {expected['id'][0]}").to_arrow()
+    assert rows.equals(expected)
 
 
 @pytest.mark.parametrize("kind", ["status", "truncate", "reset"])

@@ -33,7 +33,7 @@ def test_order_by_is_read_as_in_sql() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a,", "a DOWN", "a NULLS", "a b c", ",a", "a DESC ASC"])
-def test_what_is_no_order_is_refused(text: str) -> None:
+def test_not_an_order_is_refused(text: str) -> None:
     with pytest.raises(PredicateError, match="order_by"):
         parse_order(text)
 

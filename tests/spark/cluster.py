@@ -39,13 +39,13 @@ appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d %p %c: %m%n%ex
 """
-# Task and attempt: both tasks, and one of them once more.
+# Task and attempt: both tasks, and one of them once again.
 ONE_KILLED = ({(0, 0), (1, 0), (0, 1)}, {(0, 0), (1, 0), (1, 1)})
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 class DriverEndedError(AssertionError):
-    """There is no answer, as the process is gone."""
+    """There is no answer because the process has ended."""
 
 
 class Driver:
@@ -61,7 +61,7 @@ class Driver:
         return self._receive()
 
     def send(self, request: str, **arguments: Any) -> None:
-        """Send a request that is never answered, as the driver is killed."""
+        """Send a request that is never answered, because the driver is killed."""
         assert self.process.stdin is not None
         print(json.dumps({"request": request, **arguments}), file=self.process.stdin, flush=True)
 
@@ -99,7 +99,7 @@ def driver(
             text=True,
             env=environment,
             cwd=folder,
-            start_new_session=True,  # by which a kill finds all that it has started
+            start_new_session=True,  # by which a kill finds everything that it has started
         )
     try:
         yield Driver(process, log)
@@ -115,14 +115,14 @@ class Cluster:
     workers: tuple[int, ...]
     """The processes of the workers."""
     python: str
-    """That of the executors, which cannot import `alcid` by itself."""
+    """The Python of the executors, which cannot import `alcid` by itself."""
     archive: Path
-    """The package, as it is shipped."""
+    """The package as it is shipped."""
     work: Path
-    """Below this folder executors have theirs."""
+    """The folder below which executors have theirs."""
 
     def executors(self) -> list[int]:
-        """The processes of the executors that are running."""
+        """The processes of the running executors."""
         return [
             process
             for worker in self.workers
@@ -131,7 +131,7 @@ class Cluster:
         ]
 
     def settings(self) -> dict[str, str]:
-        """For the session of a driver that ships the package."""
+        """The settings of a driver that ships the package."""
         return {
             "spark.master": self.url,
             "spark.cores.max": str(len(self.workers)),
@@ -146,7 +146,7 @@ class Cluster:
             "spark.speculation.interval": "100ms",
             "spark.speculation.minTaskRuntime": "500ms",
             "spark.speculation.multiplier": "1.0",
-            "spark.speculation.quantile": "1.0",  # never, but where a request changes it
+            "spark.speculation.quantile": "1.0",  # never, unless a request changes it
             # Several files in each task of an append.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
             "spark.sql.shuffle.partitions": "2",
@@ -174,10 +174,10 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         python, archive = bare_python(folder / "python"), ship(folder / "alcid.zip")
         wait_for(lambda: _accepts(port), "the master of Spark")
         for number, host in enumerate(WORKER_HOSTS):
-            place = folder / f"worker-{number}"
+            directory = folder / f"worker-{number}"
             options = ["--host", host, "--webui-port", "0", "--cores", "1", "--memory", "1g"]
             work = ["--work-dir", str(folder / "work" / str(number))]
-            processes.append(_daemon(place, ["Worker", *options, *work, url]))
+            processes.append(_daemon(directory, ["Worker", *options, *work, url]))
         workers = tuple(process.pid for process in processes[1:])
         yield Cluster(url, workers, python, archive, folder / "work")
     finally:
@@ -190,18 +190,18 @@ def kill_one_executor(machines: Cluster, gate: Gate) -> None:
     try:
         wait_for(lambda: gate.attempts() == {(0, 0), (1, 0)}, "a file of each task")
         assert gate.count() == 2
-        one, _ = machines.executors()
-        workers = below(one)
+        executor, _ = machines.executors()
+        workers = below(executor)
         assert workers
-        kill([one])
-        # Its Python workers end with it: what it has not written by now it never will.
+        kill([executor])
+        # Its Python workers end with it: what they have not written by now is never written.
         wait_for(lambda: not any(map(is_running, workers)), "the end of the Python workers")
     finally:
         gate.open()
 
 
 def ship(archive: Path) -> Path:
-    """Put the package into an archive, as it lies in `src`."""
+    """Put the package into an archive, as it is in `src`."""
     with zipfile.ZipFile(archive, "w") as file:
         for package in ("alcid", "pyspark_alcid"):
             for path in sorted((ROOT / "src" / package).rglob("*")):
@@ -221,7 +221,7 @@ def bare_python(folder: Path) -> str:
 
 
 def _daemon(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
-    """Start the master or a worker, by the script that PySpark has for it."""
+    """Start the master or a worker with PySpark's script for it."""
     import pyspark
 
     name, *options = arguments
@@ -241,7 +241,7 @@ def _daemon(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """What processes of Spark are given: nothing of another Spark or Python of this machine."""
+    """The environment of Spark's processes: without any other Spark or Python of this machine."""
     import pyspark
 
     others = ("PYSPARK_", "PYTHON", "SPARK_")
@@ -269,7 +269,7 @@ def _accepts(port: int) -> bool:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End a process and those below it, by their ids."""
+    """End a process and all below it, by their ids."""
     others = below(process.pid)
     kill([process.pid, *others])
     process.wait()

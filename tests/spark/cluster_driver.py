@@ -42,14 +42,14 @@ class Requests(KillRequests):
         def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             time.sleep(1)  # so that the other executor takes the other task
             for _ in batches:
-                told = {"file": alcid.__file__, "python": sys.executable, "in": str(Path.cwd())}
-                yield pa.RecordBatch.from_pylist([{"told": json.dumps(told)}])
+                state = {"file": alcid.__file__, "python": sys.executable, "in": str(Path.cwd())}
+                yield pa.RecordBatch.from_pylist([{"told": json.dumps(state)}])
 
         rows = map_in_arrow(self._spark.range(0, 2, 1, 2), tell, "told string").collect()
         return [json.loads(row.told) for row in rows]
 
     def plain(self, folder: str, where: str) -> list[str]:
-        """What Spark reads by itself."""
+        """What Spark reads without our code."""
         return _rows(self._spark.read.parquet(folder).where(where))
 
     def build(self, folder: str, options: dict[str, str], gate: str | None = None) -> Any:
@@ -123,7 +123,7 @@ class Requests(KillRequests):
 
     @contextmanager
     def _speculating(self) -> Iterator[None]:
-        """Let a task be done twice at a time when half of a stage is done."""
+        """Let a task run twice at the same time once half of a stage is done."""
         settings, quantile = self._spark.sparkContext._jsc.sc().conf(), "spark.speculation.quantile"
         before = settings.get(quantile)
         settings.set(quantile, "0.5")
@@ -176,9 +176,9 @@ def gated(folder: str, gate: str) -> Storage:
     return storage
 
 
-def _rows(found: DataFrame) -> list[str]:
-    """Rows as text, in which NaN is equal to itself."""
-    return sorted(map(repr, found.toArrow().select(sorted(found.columns)).to_pylist()))
+def _rows(frame: DataFrame) -> list[str]:
+    """Rows as text, in which NaN equals itself."""
+    return sorted(map(repr, frame.toArrow().select(sorted(frame.columns)).to_pylist()))
 
 
 def main() -> None:
@@ -197,7 +197,7 @@ def main() -> None:
         print(json.dumps(answer, default=str), file=answers, flush=True)
 
     print(json.dumps({"answer": "ready"}), file=answers, flush=True)
-    with ThreadPoolExecutor() as pool:  # a request may come while another is served
+    with ThreadPoolExecutor() as pool:  # a request may come while another is being served
         for line in sys.stdin:
             pool.submit(serve, line)
 

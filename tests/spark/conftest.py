@@ -1,4 +1,4 @@
-"""What the tests on Spark share beside Spark itself."""
+"""What the tests on Spark share, apart from Spark itself."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         ensure_java()
     except UnsupportedError as error:
         unavailable(str(error))
-    with cluster(tmp_path_factory.mktemp("cluster")) as found:
-        yield found
+    with cluster(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
 def remote(machines: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     """A driver of that cluster."""
     folder = tmp_path_factory.mktemp("driver")
-    with driver(folder, machines.settings(), machines.python) as found:
-        yield found
+    with driver(folder, machines.settings(), machines.python) as remote_driver:
+        yield remote_driver
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +48,6 @@ def attempts(
     spark: SparkSession,  # noqa: ARG001 - there is a Java
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LostAttempts]:
-    """A session whose tasks that write fail once."""
-    with lost_attempts(tmp_path_factory.mktemp("attempts")) as found:
-        yield found
+    """A session in which each writing task fails once."""
+    with lost_attempts(tmp_path_factory.mktemp("attempts")) as running:
+        yield running

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class Gate:
-    """Where tasks say what they have written, and wait."""
+    """Where tasks report what they have written, and wait."""
 
     def __init__(self, folder: Path, holds: tuple[int, ...]) -> None:
         self._folder = folder

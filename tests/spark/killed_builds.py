@@ -28,7 +28,7 @@ FILES, INDEXED = 6, 4
 
 
 def die(*_: Any, **__: Any) -> NoReturn:
-    """End without a chance to do anything more."""
+    """End immediately, without any clean-up."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("SIGKILL does not return")
 
@@ -115,15 +115,15 @@ STEPS = (
 def _die_after(owner: Any, name: str) -> None:
     function = getattr(owner, name)
 
-    def call_and_die(*given: Any, **named: Any) -> NoReturn:
-        function(*given, **named)
+    def call_and_die(*arguments: Any, **named: Any) -> NoReturn:
+        function(*arguments, **named)
         die()
 
     _set(owner, name, call_and_die)
 
 
 def _set(owner: Any, name: str, value: Any) -> None:
-    """Replace a function, in this process; it is one that is there."""
+    """Replace an existing function in this process."""
     assert hasattr(owner, name)
     setattr(owner, name, value)
 

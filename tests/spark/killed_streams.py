@@ -24,16 +24,16 @@ STEPS = {
 
 
 def stop_at_steps() -> None:
-    """Let commits to the table in the folder of a step come as far as that."""
+    """Let commits to the table in the folder of a step go exactly that far."""
     make, calls = SnapshotWriter.write, Counter[str]()
 
-    def counted(maker: SnapshotWriter, *given: Any) -> bool:
+    def counted(maker: SnapshotWriter, *arguments: Any) -> bool:
         folder = Path(maker._storage.location).parent
         calls[folder.name] += 1
         stop, after = STEPS[folder.name]
         if calls[folder.name] == stop and not after:
             wait(folder)
-        is_made = make(maker, *given)
+        is_made = make(maker, *arguments)
         if calls[folder.name] == stop:
             wait(folder)
         return is_made

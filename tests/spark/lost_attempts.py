@@ -1,4 +1,4 @@
-"""A session in a process of its own, whose tasks that write fail once, after all was written."""
+"""A session in a separate process, in which each writing task fails once after writing all."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class LostAttempts:
         assert self._process.stdout is not None
         asked = json.dumps([script, str(folder), str(flags)])
         print(asked, file=self._process.stdin, flush=True)
-        told = next((line for line in self._process.stdout if line.startswith("result")), None)
-        assert told is not None, self._log.read_text()[-3000:]
-        return told.split()[1:], sorted(one.name for one in flags.iterdir())
+        line = next((line for line in self._process.stdout if line.startswith("result")), None)
+        assert line is not None, self._log.read_text()[-3000:]
+        return line.split()[1:], sorted(path.name for path in flags.iterdir())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Processes of this machine: which are below another, and their end by id."""
+"""Processes of this machine: the ones below another, and ending them by id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE = 90.0  # seconds, for what takes a few on an idle machine
 
 
 def wait_for(met: Callable[[], bool], what: str, patience: float = PATIENCE) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     end = time.monotonic() + patience
     while not met():
         assert time.monotonic() < end, f"{what}: not after {patience} s"
@@ -25,29 +25,29 @@ def below(process: int) -> list[int]:
     parents: dict[int, list[int]] = {}
     for other, fields in _status().items():
         parents.setdefault(int(fields[1]), []).append(other)
-    found: list[int] = []
+    processes: list[int] = []
     todo = [process]
     while todo:
         children = parents.get(todo.pop(), [])
-        found += children
+        processes += children
         todo += children
-    return found
+    return processes
 
 
 def _status() -> dict[int, list[str]]:
-    """Of every process: state, parent, group, session and more."""
-    found = {}
+    """For every process: state, parent, group, session and more."""
+    states = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
-                # After the name, which may hold anything.
+                # After the name, which may contain anything.
                 text = (folder / "stat").read_text()
-                found[int(folder.name)] = text.rpartition(")")[2].split()
-    return found
+                states[int(folder.name)] = text.rpartition(")")[2].split()
+    return states
 
 
 def in_session(leader: int) -> list[int]:
-    """All processes of the session that one has begun, also if those between have ended."""
+    """All processes of a session, also if those in between have ended."""
     return [process for process, fields in _status().items() if int(fields[3]) == leader]
 
 
@@ -60,14 +60,14 @@ def command_of(process: int) -> str:
 
 
 def kill(processes: Iterable[int]) -> None:
-    """End processes at once; those that have ended are passed over."""
+    """Kill processes at once; those that have ended are skipped."""
     for process in processes:
         with suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
 
 
 def is_running(process: int) -> bool:
-    """Whether it has not ended; one that nobody has asked for its exit code has."""
+    """Whether it is still running; a zombie is not."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -38,13 +38,13 @@ JOINS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT
 
 
 class RandomQuery:
-    """Makes one query after another."""
+    """Makes one query after the other."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
 
     def query(self) -> tuple[str, bool]:
-        """A query, and whether its rows come in an order."""
+        """A query, and whether its rows are ordered."""
         shapes: list[Callable[[], str]] = [
             self._select,
             self._join,
@@ -105,7 +105,7 @@ class RandomQuery:
         half = join in JOINS[4:]
         columns = "a.id, a.k, a.s" if half else "a.id, b.id, a.s, b.g"
         wheres = [self.condition(alias) for alias in ("a" if half else "ab") if rng.random() < 0.7]
-        where = f" WHERE {' AND '.join(f'({one})' for one in wheres)}" if wheres else ""
+        where = f" WHERE {' AND '.join(f'({where})' for where in wheres)}" if wheres else ""
         return f"SELECT {columns} FROM t a {join} {other} b ON {on}{where}"
 
     def _cte(self) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NOT_UTC = "America/New_York"
-"""Where the clock was put back on 2 November 2025 at 2:00: 1:30 came twice."""
+"""Where the clock was put back on 2 November 2025 at 2:00: 1:30 occurred twice."""
 NAN, INFINITE = float("nan"), float("inf")
 START = datetime.datetime(2025, 11, 2, 3, 0, tzinfo=datetime.UTC)
 OLD = datetime.datetime(1500, 1, 1, tzinfo=datetime.UTC)
@@ -55,7 +55,7 @@ OPTIONS = {
 
 
 def rows_of(first: int, count: int) -> pa.Table:
-    """Rows that differ in all columns, with nulls in each but the id."""
+    """Rows that differ in all columns, with nulls in each except the id."""
 
     def spread(values: list[Any], step: int) -> list[Any]:
         return [values[(row * step + row // 5) % len(values)] for row in numbers]
@@ -87,7 +87,7 @@ def rows_of(first: int, count: int) -> pa.Table:
 
 
 def write_folder(folder: Path, files: int = 4, rows: int = 40) -> Path:
-    """A folder with a partition of its own for each file, one of them null."""
+    """A folder with a separate partition for each file, one of them null."""
     partitions = ["20250731", "20250801", "20250802", "__HIVE_DEFAULT_PARTITION__"]
     for number in range(files):
         inside = folder / f"dt={partitions[number % 4]}"
@@ -98,7 +98,7 @@ def write_folder(folder: Path, files: int = 4, rows: int = 40) -> Path:
 
 @contextmanager
 def settings(spark: SparkSession, **changed: str) -> Iterator[None]:
-    """Other settings of a session for a while; `_` stands for a dot."""
+    """Change settings of a session for a while; `_` stands for a dot."""
     keys = {f"spark.sql.{name.replace('_', '.')}": value for name, value in changed.items()}
     before = {key: spark.conf.get(key) for key in keys}
     for key, value in keys.items():
@@ -106,12 +106,12 @@ def settings(spark: SparkSession, **changed: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for key, found in before.items():
-            spark.conf.set(key, found)
+        for key, old_value in before.items():
+            spark.conf.set(key, old_value)
 
 
 class Beside:
-    """Tables that are asked by `alcid.sql`, and by Spark on the same files without our code."""
+    """Tables that `alcid.sql` queries, and Spark on the same files without our code."""
 
     def __init__(self, spark: SparkSession, tables: dict[str, ParquetTable]) -> None:
         self.spark, self.tables = spark, tables
@@ -129,19 +129,19 @@ class Beside:
         return explain_sql(query, **self.tables)
 
     def check(self, query: str, *, ordered: bool = False) -> int:
-        """Compare the rows and the schemas, and give the number of rows."""
+        """Compare the rows and the schemas; returns the number of rows."""
         ours, plain = self.ours(query), self.plain(query)
         assert ours.schema == plain.schema
-        found, expected = shown(ours), shown(plain)
+        rows, expected = shown(ours), shown(plain)
         if not ordered:
-            found, expected = sorted(found), sorted(expected)
-        assert found == expected, query
-        return len(found)
+            rows, expected = sorted(rows), sorted(expected)
+        assert rows == expected, query
+        return len(rows)
 
 
 @contextmanager
 def beside(spark: SparkSession, **folders: Path) -> Iterator[Beside]:
-    """The folders as tables with indexes; the session has plain views of the same names."""
+    """The folders as tables with indexes; the session has plain views with the same names."""
     tables = {}
     for name, folder in folders.items():
         parquet(folder).build_indexes(OPTIONS)
@@ -157,5 +157,5 @@ def beside(spark: SparkSession, **folders: Path) -> Iterator[Beside]:
 def shown(rows: DataFrame) -> list[str]:
     """Rows as text, in which NaN equals NaN and the zeros differ."""
     table = rows.toArrow()
-    names = [f"{place}" for place in range(table.num_columns)]  # which need not be unique
+    names = [f"{number}" for number in range(table.num_columns)]  # which need not be unique
     return [repr(row) for row in table.rename_columns(names).to_pylist()]

@@ -1,4 +1,4 @@
-"""Streams of Spark that go to a table with a key: batch n is the n-th file of a folder."""
+"""Streams of Spark into a table with a key: batch n is the n-th file of a folder."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ BATCHES: tuple[dict[int, tuple[str, str | None]], ...] = (
     {1: ("-D", None), 2: ("+U", "one"), 11: ("+I", "one")},
     {10: ("+U", "two"), 11: ("-D", None), 1: ("+I", "two")},
 )
-"""What each batch does to ids."""
+"""The changes of each batch."""
 
 
 def names_after(batches: int) -> dict[int, str]:
-    """What is in the table after so many batches."""
-    found = dict.fromkeys(range(10), "old")
+    """The rows of the table after this many batches."""
+    names = dict.fromkeys(range(10), "old")
     for batch in BATCHES[:batches]:
         for number, (kind, name) in batch.items():
             if name is None:
-                del found[number]
+                del names[number]
             else:
                 assert kind in ("+I", "+U")
-                found[number] = name
-    return dict(sorted(found.items()))
+                names[number] = name
+    return dict(sorted(names.items()))
 
 
 def make(folder: Path, batches: int) -> None:
@@ -43,9 +43,9 @@ def make(folder: Path, batches: int) -> None:
 
 
 def add_batch(folder: Path, number: int) -> None:
-    """The file of a batch; files are read in the order of their times."""
+    """The file of a batch; files are read in the order of their modification times."""
     batch = BATCHES[number]
-    names = {one: name for one, (_, name) in batch.items()}
+    names = {row_number: name for row_number, (_, name) in batch.items()}
     path = folder / "input" / f"{number}.parquet"
     path.parent.mkdir(exist_ok=True)
     pq.write_table(rows_of(names, [kind for kind, _ in batch.values()]), path)

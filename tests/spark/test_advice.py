@@ -1,4 +1,4 @@
-"""Advice by the workers of Spark."""
+"""Advice with Spark's workers."""
 
 from __future__ import annotations
 

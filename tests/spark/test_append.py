@@ -1,4 +1,4 @@
-"""`append`: plain Spark reads of the folder afterwards what was given, and each row once."""
+"""`append`: plain Spark then reads from the folder exactly the rows that were given."""
 
 from __future__ import annotations
 
@@ -58,24 +58,24 @@ def everything(spark: SparkSession, rows: int = 100) -> DataFrame:
 
 
 def _columns(text: str) -> list[str]:
-    """The expressions of a SELECT: commas within brackets part nothing."""
-    found, depth = [""], 0
+    """The expressions of a SELECT: commas inside brackets do not separate."""
+    columns, depth = [""], 0
     for letter in text:
         depth += (letter in "([") - (letter in ")]")
         if letter == "," and not depth:
-            found.append("")
+            columns.append("")
         else:
-            found[-1] += letter
-    return [" ".join(one.split()) for one in found]
+            columns[-1] += letter
+    return [" ".join(column.split()) for column in columns]
 
 
 def rows_of(df: DataFrame, order: str = "id") -> list[str]:
-    """Rows as text, so that NaN is NaN."""
+    """Rows as text, so that NaN equals NaN."""
     return [repr(row) for row in df.orderBy(order).collect()]
 
 
 def files_below(folder: Path) -> list[str]:
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_spark_reads_the_rows_and_types_that_were_given(
@@ -93,8 +93,8 @@ def test_spark_reads_the_rows_and_types_that_were_given(
     assert [*files_below(tmp_path / "_alcid/staging")] == []
     expected = sum((tmp_path / path).stat().st_size for path in table_files(tmp_path))
     assert report.bytes_written == expected
-    told = report.to_dict()
-    assert (told["rows"], told["index_bytes"]) == (100, report.index_bytes)
+    report_json = report.to_dict()
+    assert (report_json["rows"], report_json["index_bytes"]) == (100, report.index_bytes)
 
 
 def table_files(folder: Path) -> list[str]:
@@ -114,7 +114,9 @@ def test_files_have_small_pages_and_fresh_indexes_that_answer(
             "file-index.range-bitmap.columns": "score",
         },
     )
-    assert [(one.column, one.index_type, one.fresh, one.absent) for one in table.indexes()] == [
+    assert [
+        (index.column, index.index_type, index.fresh, index.absent) for index in table.indexes()
+    ] == [
         ("class_id", "bitmap", 2, 0),
         ("id", "bloom-filter", 2, 0),
         ("score", "range-bitmap", 2, 0),
@@ -126,8 +128,8 @@ def test_files_have_small_pages_and_fresh_indexes_that_answer(
                 firsts = column.leaves[0].pieces[2].tolist()
                 assert firsts == [*range(0, layout.rows, PAGE_ROWS)]
     assert table.scan("id = 7777").to_arrow().to_pydict()["id"] == [7777]
-    found = table.scan("class_id = 7", columns=["id"]).to_arrow()["id"].to_pylist()
-    assert sorted(found) == [*range(7, 10_000, 50)]
+    ids = table.scan("class_id = 7", columns=["id"]).to_arrow()["id"].to_pylist()
+    assert sorted(ids) == [*range(7, 10_000, 50)]
     best = table.scan(order_by="score DESC", limit=3, columns=["id"]).to_arrow()
     assert best["id"].to_pylist() == [9999, 9998, 9997]
     report = table.build_indexes({"file-index.bitmap.columns": "class_id"})
@@ -148,18 +150,18 @@ def test_by_default_files_get_the_indexes_that_the_table_has(
     table.build_indexes({"file-index.bitmap.columns": "id, m[k]"})
     table.append(df)
     table.append(df, {})
-    assert [(one.column, one.fresh, one.absent) for one in table.indexes()] == [
+    assert [(index.column, index.fresh, index.absent) for index in table.indexes()] == [
         ("id", 3, 1),
         ("m[k]", 3, 1),
     ]
     assert table.count("id = 3 AND m['k'] = 5") == 3
 
 
-def test_what_cannot_be_indexed_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_that_cannot_be_indexed_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     table = opened(tmp_path, spark)
     report = table.append(spark.sql("SELECT 1.5D AS s"), {"file-index.bsi.columns": "s"})
     assert report.rows == 1
-    assert [one.what for one in report.skipped] == ["bsi of 's'"]
+    assert [skip.what for skip in report.skipped] == ["bsi of 's'"]
     assert str(report).splitlines()[1].startswith("skipped bsi of 's' in 1 file: ")
 
 
@@ -176,12 +178,16 @@ def test_folders_are_those_that_spark_would_write(spark: SparkSession, tmp_path:
     table = opened(tmp_path / "ours", spark)
     table.append(df, {}, partition_by=["a b="])
     ours, theirs = (
-        {Path(path).parts[0] for path in table_files(tmp_path / one) if path.endswith(".parquet")}
-        for one in ("ours", "spark")
+        {
+            Path(path).parts[0]
+            for path in table_files(tmp_path / writer)
+            if path.endswith(".parquet")
+        }
+        for writer in ("ours", "spark")
     )
     assert ours == theirs
-    one, other = (rows_of(spark.read.parquet(str(tmp_path / one))) for one in ("ours", "spark"))
-    assert one == other
+    rows, other = (rows_of(spark.read.parquet(str(tmp_path / name))) for name in ("ours", "spark"))
+    assert rows == other
     assert rows_of(table.scan().to_spark()) == other
 
 
@@ -199,15 +205,15 @@ def test_folders_are_those_that_spark_would_write(spark: SparkSession, tmp_path:
         "cast(NULL AS int)",
     ],
 )
-def test_values_of_any_type_stand_in_paths_as_spark_writes_them(
+def test_values_of_any_type_are_written_into_paths_as_spark_does(
     spark: SparkSession, tmp_path: Path, expression: str
 ) -> None:
     df = spark.range(3).selectExpr("id", f"{expression} AS p", "concat('c', id % 2) AS q")
     df.write.partitionBy("p", "q").parquet(str(tmp_path / "spark"))
     (tmp_path / "ours").mkdir()
     opened(tmp_path / "ours", spark).append(df, {}, partition_by=["p", "q"])
-    one, other = (spark.read.parquet(str(tmp_path / one)) for one in ("ours", "spark"))
-    assert (one.schema, rows_of(one)) == (other.schema, rows_of(other))
+    first, other = (spark.read.parquet(str(tmp_path / name)) for name in ("ours", "spark"))
+    assert (first.schema, rows_of(first)) == (other.schema, rows_of(other))
 
 
 def test_a_task_writes_one_file_for_each_partition_that_it_has(
@@ -256,8 +262,8 @@ def test_columns_go_by_name_are_widened_and_null_where_missing(
     ]
     assert table.scan(order_by="id").to_arrow().to_pylist() == expected
     assert table.schema == rows.schema
-    found = [row.asDict() for row in spark.read.parquet(str(tmp_path)).orderBy("id").collect()]
-    assert found == expected
+    read = [row.asDict() for row in spark.read.parquet(str(tmp_path)).orderBy("id").collect()]
+    assert read == expected
 
 
 @pytest.mark.parametrize(
@@ -328,7 +334,7 @@ def test_the_case_rule_of_the_session_counts(spark: SparkSession, tmp_path: Path
         df = spark.sql("SELECT 1L AS id, 2L AS ID")
         table = opened(tmp_path, spark)
         table.append(df, {"file-index.bitmap.columns": "ID"})
-        assert [one.column for one in table.indexes()] == ["ID"]
+        assert [index.column for index in table.indexes()] == ["ID"]
         assert rows_of(spark.read.parquet(str(tmp_path))) == rows_of(df)
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
@@ -338,7 +344,7 @@ def test_collations_are_kept(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.sql("SELECT 'a' COLLATE UNICODE_CI AS c, 'b' AS d")
     table = opened(tmp_path, spark)
     report = table.append(df, {"file-index.bitmap.columns": "c, d"})
-    assert [(one.what, "UNICODE_CI" in one.reason) for one in report.skipped] == [
+    assert [(skip.what, "UNICODE_CI" in skip.reason) for skip in report.skipped] == [
         ("bitmap of 'c'", True)
     ]
     back = spark.read.parquet(str(tmp_path))
@@ -383,9 +389,9 @@ def test_two_appends_at_once(spark: SparkSession, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(work, [0, 100])) == [50, 50]
     table = opened(tmp_path, spark)
-    found = sorted(table.scan().to_arrow()["id"].to_pylist())
-    assert found == [*range(50), *range(100, 150)]
-    assert [(one.fresh, one.absent) for one in table.indexes()] == [(table.files, 0)]
+    ids = sorted(table.scan().to_arrow()["id"].to_pylist())
+    assert ids == [*range(50), *range(100, 150)]
+    assert [(index.fresh, index.absent) for index in table.indexes()] == [(table.files, 0)]
 
 
 def test_many_appends_do_not_leave_many_bundles(spark: SparkSession, tmp_path: Path) -> None:
@@ -394,7 +400,7 @@ def test_many_appends_do_not_leave_many_bundles(spark: SparkSession, tmp_path: P
         df = spark.range(number, number + 1, 1, 1).toDF("id")
         table.append(df, {"file-index.bitmap.columns": "id"})
     assert len(table.bundle_folder.load().current) < 10
-    assert [(one.fresh, one.absent) for one in table.indexes()] == [(18, 0)]
+    assert [(index.fresh, index.absent) for index in table.indexes()] == [(18, 0)]
     assert table.count("id = 11") == 1
 
 
@@ -418,7 +424,7 @@ def test_append_on_s3(spark: SparkSession, moto_port: int, bucket: str, library:
     df = spark.range(0, 200, 1, 2).selectExpr("id", "concat('d/', id % 2) AS dt")
     report = table.append(df, {"file-index.bitmap.columns": "id"}, partition_by=["dt"])
     assert report.rows == 200
-    assert [(one.fresh, one.absent) for one in table.indexes()] == [(report.files, 0)]
+    assert [(index.fresh, index.absent) for index in table.indexes()] == [(report.files, 0)]
     assert len(storage.list("_alcid/staging", hidden=True)) == 0
     assert table.scan("id = 77").to_arrow().to_pydict() == {"id": [77], "dt": ["d/1"]}
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(200)]
@@ -433,13 +439,13 @@ report = alcid.parquet(folder, spark).append(df, {"file-index.bitmap.columns": "
 def test_a_task_that_is_tried_again_doubles_nothing(attempts: LostAttempts, tmp_path: Path) -> None:
     folder, flags = tmp_path / "table", tmp_path / "flags"
     folder.mkdir()
-    told, lost = attempts.run(SCRIPT, folder, flags)
+    output, lost = attempts.run(SCRIPT, folder, flags)
     assert len(lost) == 3
-    assert told[:2] == ["3", "1000"]
+    assert output[:2] == ["3", "1000"]
     table = alcid.parquet(folder)
     assert table.files == 3
     assert np.array_equal(np.sort(table.scan().to_arrow()["id"].to_numpy()), np.arange(1000))
-    assert [(one.fresh, one.absent) for one in table.indexes()] == [(3, 0)]
+    assert [(index.fresh, index.absent) for index in table.indexes()] == [(3, 0)]
     assert [path.name for path in (folder / "_alcid/staging").iterdir()] == []
 
 

@@ -22,22 +22,22 @@ pytestmark = pytest.mark.usefixtures("spark")
 def alcid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Alcid:
-    """Runs in a folder that has what the examples name."""
+    """Runs in a folder with the files that the examples name."""
     make_folder(tmp_path)
     monkeypatch.chdir(tmp_path)
     return runner(capsys)
 
 
 def test_examples_of_sql_run(alcid: Alcid, capsys: pytest.CaptureFixture[str]) -> None:
-    grouped, joined, explained = (alcid(*one) for one in examples_of("sql", capsys))
+    grouped, joined, explained = (alcid(*example) for example in examples_of("sql", capsys))
     best = EVENTS.group_by("user").aggregate([("score", "max")]).sort_by("user")
     rows = zip(best["user"].to_pylist(), best["score_max"].to_pylist(), strict=True)
     assert (grouped.status, grouped.err) == (0, "")
     assert [line.split() for line in grouped.out.splitlines()[1:-1]] == [
         [user, str(score)] for user, score in rows
     ]
-    found = joined.json
-    assert (sorted(row["id"] for row in found["rows"]), found["count"]) == ([1, 2, 3, 4, 5], 5)
+    result = joined.json
+    assert (sorted(row["id"] for row in result["rows"]), result["count"]) == ([1, 2, 3, 4, 5], 5)
     assert (explained.status, explained.err) == (0, "")
     assert "  where id = 7" in explained.out.splitlines()
 
@@ -83,8 +83,8 @@ def test_errors_of_sql_are_one_line(alcid: Alcid, query: str, problem: str) -> N
     ],
 )
 def test_names_of_tables(alcid: Alcid, tables: list[str], problem: str) -> None:
-    given = [word for table in tables for word in ("--table", table)]
-    run = alcid("sql", "SELECT 1", *given)
+    arguments = [word for table in tables for word in ("--table", table)]
+    run = alcid("sql", "SELECT 1", *arguments)
     assert (run.status, run.out, run.err) == (2, "", f"alcid: {problem}\n")
 
 

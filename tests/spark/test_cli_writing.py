@@ -43,8 +43,8 @@ def test_rows_of_csv_go_to_a_folder_with_its_types(alcid: Alcid, tmp_path: Path)
     folder, file = parquet_folder(tmp_path / "events", files=1), tmp_path / "new.csv"
     file.write_text("id,name,score\n100,x,\n101,,2.5\n")
     assert alcid("append", folder, file).status == 0
-    found = library.parquet(folder).scan("id >= 100", order_by="id").to_arrow()
-    assert found.to_pydict() == {"id": [100, 101], "name": ["x", None], "score": [None, 2.5]}
+    rows = library.parquet(folder).scan("id >= 100", order_by="id").to_arrow()
+    assert rows.to_pydict() == {"id": [100, 101], "name": ["x", None], "score": [None, 2.5]}
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)], ids=["real", "dry"])

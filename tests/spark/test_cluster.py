@@ -1,4 +1,4 @@
-"""Every operation on a cluster: as in this process or plain Spark, and executors are killed."""
+"""Every operation on a cluster: equal to this process or plain Spark, also if executors die."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ APPENDED = {"file-index.bitmap.columns": "class_id", "file-index.bloom-filter.co
 
 @pytest.fixture(scope="module")
 def folder(remote: Driver, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table that is not changed, with indexes that were built on the cluster."""
+    """A table that does not change, with indexes that were built on the cluster."""
     root = tmp_path_factory.mktemp("table")
     fill(Storage.open(root), FILES)
     report = remote.ask("build", folder=str(root), options=OPTIONS)
@@ -41,7 +41,7 @@ def tables_of(folder: Path) -> dict[str, pa.Table]:
 
 
 def check_bytes(folder: Path, options: dict[str, Any]) -> None:
-    """Every file has its indexes, byte for byte those that are built of its rows in memory."""
+    """Check that every file has its indexes, byte for byte those built from its rows in memory."""
     storage = Storage.open(folder)
     check_indexes(opened(FolderIndexes(storage), storage), tables_of(folder), options)
 
@@ -53,11 +53,11 @@ def test_executors_use_the_package_that_was_shipped(machines: Cluster, remote: D
     imported = [machines.python, "-c", "import pyarrow, numpy, pyroaring, sqlglot; import alcid"]
     alone = subprocess.run(imported, capture_output=True, text=True, check=False, cwd="/")
     assert alone.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'alcid'"
-    for told in remote.ask("look"):
-        found = Path(told["in"], told["file"]).resolve()
-        assert found.is_relative_to(machines.work)
-        assert found.parts[-3:] == ("alcid.zip", "alcid", "__init__.py")
-        assert told["python"] == machines.python
+    for state in remote.ask("look"):
+        module = Path(state["in"], state["file"]).resolve()
+        assert module.is_relative_to(machines.work)
+        assert module.parts[-3:] == ("alcid.zip", "alcid", "__init__.py")
+        assert state["python"] == machines.python
 
 
 def test_build(folder: Path) -> None:
@@ -68,15 +68,15 @@ def test_build(folder: Path) -> None:
 @pytest.mark.parametrize("strategy", ["driver", "tasks", "Spark"])
 def test_read(remote: Driver, folder: Path, strategy: str) -> None:
     asked = {"folder": str(folder), "where": WHERE}
-    found = remote.ask("read", strategy=strategy, **asked)
-    assert len(found) == alcid.parquet(folder).count(WHERE)
-    assert found == remote.ask("plain", **asked)
+    rows = remote.ask("read", strategy=strategy, **asked)
+    assert len(rows) == alcid.parquet(folder).count(WHERE)
+    assert rows == remote.ask("plain", **asked)
 
 
 def test_count(remote: Driver, folder: Path) -> None:
     where = "name LIKE '%3' AND class_id <> 2"
-    found = remote.ask("count", folder=str(folder), where=where)
-    assert found == len(remote.ask("plain", folder=str(folder), where=where))
+    count = remote.ask("count", folder=str(folder), where=where)
+    assert count == len(remote.ask("plain", folder=str(folder), where=where))
 
 
 def test_sql(remote: Driver, folder: Path) -> None:
@@ -85,9 +85,9 @@ def test_sql(remote: Driver, folder: Path) -> None:
         FROM t a LEFT JOIN t b ON a.id = b.id AND b.class_id = 3
         WHERE a.class_id IN (1, 3) GROUP BY a.dt, a.class_id
     """
-    found = remote.ask("sql", folder=str(folder), query=query)
-    assert len(found) == FILES // 2 * 2
-    assert found == remote.ask("plain_sql", folder=str(folder), query=query)
+    rows = remote.ask("sql", folder=str(folder), query=query)
+    assert len(rows) == FILES // 2 * 2
+    assert rows == remote.ask("plain_sql", folder=str(folder), query=query)
 
 
 def test_data_source(remote: Driver, folder: Path) -> None:
@@ -97,16 +97,16 @@ def test_data_source(remote: Driver, folder: Path) -> None:
 
 def test_statistics(remote: Driver, tmp_path: Path) -> None:
     fill(Storage.open(tmp_path), 3)
-    found = remote.ask("stats", folder=str(tmp_path))
-    assert found == alcid.parquet(tmp_path).compute_stats(progress=False).to_pylist()
-    assert len(found) == 5
+    statistics = remote.ask("stats", folder=str(tmp_path))
+    assert statistics == alcid.parquet(tmp_path).compute_stats(progress=False).to_pylist()
+    assert len(statistics) == 5
 
 
 def test_verify(remote: Driver, folder: Path) -> None:
-    found = remote.ask("verify", folder=str(folder))
+    report = remote.ask("verify", folder=str(folder))
     expected = json.loads(json.dumps(alcid.parquet(folder).verify(progress=False).to_dict()))
-    assert found == {**expected, "seconds": found["seconds"]}
-    assert (found["ok"], found["checked"]) == (True, FILES)
+    assert report == {**expected, "seconds": report["seconds"]}
+    assert (report["ok"], report["checked"]) == (True, FILES)
 
 
 def test_clean(remote: Driver, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_append(remote: Driver, tmp_path: Path) -> None:
 
 
 def check_appended(remote: Driver, folder: Path, count: int) -> None:
-    """The table has these rows, each once, and all indexes; and nothing else is left."""
+    """Check that the table has exactly these rows, all indexes, and nothing else."""
     assert remote.ask("plain", folder=str(folder), where="true") == sorted(
         repr({"class_id": n % 7, "id": n, "name": f"n{n}", "score": n / 8}) for n in range(count)
     )
@@ -164,11 +164,11 @@ def test_executor_killed_during_a_build(machines: Cluster, remote: Driver, tmp_p
     assert len(bundle_names(storage)) == gate.count() == FILES + 1
     check_bytes(folder, OPTIONS)
     assert remote.ask("plain", folder=str(folder), where="true") == before
-    found = alcid.parquet(folder)
-    assert [info.fresh for info in found.indexes()] == [FILES] * 3
-    assert (verified := found.verify(progress=False)).ok
+    table = alcid.parquet(folder)
+    assert [info.fresh for info in table.indexes()] == [FILES] * 3
+    assert (verified := table.verify(progress=False)).ok
     assert (verified.checked, verified.rows) == (FILES, len(before))
-    assert found.count("class_id = 3") == remote.ask(
+    assert table.count("class_id = 3") == remote.ask(
         "count", folder=str(folder), where="class_id = 3"
     )
 
@@ -193,10 +193,10 @@ def test_speculative_attempt_doubles_nothing(remote: Driver, tmp_path: Path) -> 
     folder, gate = tmp_path / "table", Gate(tmp_path / "gate", (1,))
     folder.mkdir()
     asked = {"folder": str(folder), "numbers": [0, 2000], "tasks": 2, "options": APPENDED}
-    # Task 1 waits for ever, until Spark lets another executor do it too.
+    # Task 1 waits forever, until Spark lets another executor run it too.
     how = {"target_file_bytes": 1, "speculation": True}
     report = remote.ask("append", gate=str(gate), **how, **asked)
-    # On a busy machine the first attempt may be ended before it gets as far as to wait.
+    # On a busy machine the first attempt may be ended before it begins to wait.
     assert gate.attempts() | {(1, 0)} == {(0, 0), (1, 0), (1, 1)}
     assert (report["files"], report["rows"], report["bundles"]) == (4, 2000, 2)
     check_appended(remote, folder, 2000)

@@ -1,4 +1,4 @@
-"""The demo, end to end on few rows: its answers, its report, and the command."""
+"""The demo, end to end on a few rows: its answers, its report, and the command."""
 
 from __future__ import annotations
 
@@ -136,4 +136,4 @@ def test_page_without_a_folder_is_an_error_at_once(spark: SparkSession, tmp_path
     with pytest.raises(OptionError) as raised:
         demo.run(tmp_path / "new", report=page, spark=spark)
     assert str(raised.value) == f"report: found {page}, expected a file in an existing folder"
-    assert [one.name for one in (tmp_path / "new").iterdir()] == [".alcid-demo"]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == [".alcid-demo"]

@@ -1,4 +1,4 @@
-"""The ten queries that Paimon's document on file indexes shows, on a partitioned folder."""
+"""The ten queries from Paimon's document on file indexes, on a partitioned folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAYS = ("20250731", "20250801", "20250802")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two files a day; a score occurs once at most, so that the first ten are certain."""
+    """Two files a day; a score occurs at most once, so the first ten are unambiguous."""
     root = tmp_path_factory.mktemp("document")
     rng = np.random.default_rng(5)
     scores = rng.permutation(ROWS * 6) / (ROWS * 6 / 100)
@@ -98,30 +98,30 @@ def test_query_of_the_document(spark: SparkSession, table: ParquetTable, query: 
     files = use.explanation.stages[0]
     assert (files.name, files.before.files) == ("partitions", 6)
     assert files.after.files == (6 if " OR " in query else 2)
-    found, expected = shown(sql(query, TABLE=table)), shown(spark.sql(query))
+    rows, expected = shown(sql(query, TABLE=table)), shown(spark.sql(query))
     if not order_by:
-        found, expected = sorted(found), sorted(expected)
-    assert found == expected
-    assert len(found) > 0 or "= 100" in query
+        rows, expected = sorted(rows), sorted(expected)
+    assert rows == expected
+    assert len(rows) > 0 or "= 100" in query
 
 
 def test_leg_that_no_day_bounds_keeps_rows_of_every_day(
     spark: SparkSession, table: ParquetTable
 ) -> None:
-    """AND binds tighter than OR: high scores of all days are asked for."""
+    """AND binds tighter than OR: this asks for high scores of all days."""
     query = (
         "SELECT * FROM TABLE WHERE dt = '20250801' AND class_id = 1 AND score < 60 OR score > 80"
     )
     by_day = f"SELECT dt, score > 80 AS high, count(*) AS n FROM ({query}) GROUP BY ALL"
-    found = {(row.dt, row.high): row.n for row in sql(by_day, TABLE=table).collect()}
-    assert sorted(found) == [
+    counts = {(row.dt, row.high): row.n for row in sql(by_day, TABLE=table).collect()}
+    assert sorted(counts) == [
         (20250731, True),
         (20250801, False),
         (20250801, True),
         (20250802, True),
     ]
     plain = spark.read.parquet(table.location)
-    for (day, is_high), count in found.items():
+    for (day, is_high), count in counts.items():
         rows = plain.where(f"dt = {day}")
         low = "class_id = 1 AND score < 60"
         assert count == rows.where("score > 80" if is_high else low).count()

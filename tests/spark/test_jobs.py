@@ -1,4 +1,4 @@
-"""`Engine.map` on Spark: each task is sent its own items, and results come in their order."""
+"""`Engine.map` on Spark: each task gets only its own items, and results keep their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers that are killed: the table reads as before, and the next build finishes the work."""
+"""Killed drivers: the table reads as before, and the next build finishes the work."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AT_ONCE = timedelta(0)
 
 
 def texts(rows: pa.Table) -> list[str]:
-    """Rows as text, in which NaN is equal to itself."""
+    """Rows as text, in which NaN equals itself."""
     return list(map(repr, rows.to_pylist()))
 
 
@@ -47,14 +47,14 @@ def data_files(folder: Path) -> list[Path]:
 
 
 def left_over(folder: Path) -> dict[str, int]:
-    """What lies about, by reason."""
+    """The leftovers, by reason."""
     report = alcid.parquet(folder).verify(progress=False)
     assert report.ok
     return dict(Counter(leftover.reason for leftover in report.leftovers))
 
 
 def fresh(folder: Path) -> set[int]:
-    """Of how many files each index is fresh."""
+    """For how many files each index is fresh."""
     return {info.fresh for info in alcid.parquet(folder).indexes()}
 
 
@@ -68,7 +68,7 @@ def check_answers(folder: Path, questions: tuple[str, ...] = QUESTIONS) -> None:
 
 
 def finish(folder: Path, options: dict[str, Any], missing: int) -> None:
-    """The next build indexes what is missing; then all is there, and `clean` leaves only that."""
+    """The next build indexes what is missing; then `clean` leaves nothing else."""
     before = data_files(folder)
     table = alcid.parquet(folder)
     report = table.build_indexes(options, progress=False)
@@ -85,7 +85,7 @@ def finish(folder: Path, options: dict[str, Any], missing: int) -> None:
 
 # -- builds ------------------------------------------------------------------------------------
 
-# Of how many files indexes are fresh after the kill, and what lies about.
+# For how many files indexes are fresh after the kill, and the leftovers.
 BUILDS: dict[str, tuple[int, dict[str, int]]] = {
     "before_the_tasks": (4, {}),
     "within_a_write": (4, {"unfinished": 1}),
@@ -114,8 +114,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_driver_killed_at_a_step_of_a_build(killed: Path, step: str) -> None:
     folder, (indexed, lying) = killed / step, BUILDS[step]
     expected = pa.concat_tables(rows_of(number) for number in range(FILES))
-    found = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
-    assert texts(found) == texts(expected)
+    rows = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
+    assert texts(rows) == texts(expected)
     check_answers(folder)
     assert (fresh(folder), left_over(folder)) == ({indexed}, lying)
     finish(folder, OPTIONS, FILES - indexed)
@@ -127,7 +127,7 @@ def test_driver_killed_at_a_step_of_a_build(killed: Path, step: str) -> None:
 
 @pytest.fixture(scope="module")
 def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two tables of which one was built and one appended to when their driver was killed."""
+    """Two tables: when their driver was killed, one was being built and one appended to."""
     try:
         ensure_java()
     except UnsupportedError as error:
@@ -145,7 +145,7 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with driver(root / "driver", settings) as victim:
         victim.send("append", folder=str(root / "appended"), gate=str(appends), **numbers)
         wait_for(lambda: len(appends.attempts()) == 2, "a file of each task of the append")
-        # Two of the four cores are left for it, so two of its four tasks begin.
+        # Two of the four cores are free for it, so two of its four tasks begin.
         victim.send("build", folder=str(root / "built"), gate=str(builds), options=OPTIONS)
         wait_for(lambda: len(builds.attempts()) == 2, "two bundles of the build")
         others = below(victim.process.pid)
@@ -158,8 +158,8 @@ def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_driver_killed_while_tasks_build(cut_off: Path) -> None:
     folder = cut_off / "built"
     expected = pa.concat_tables(rows_of(number) for number in range(8))
-    found = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
-    assert texts(found) == texts(expected)
+    rows = alcid.parquet(folder).scan(columns=expected.column_names).to_arrow()
+    assert texts(rows) == texts(expected)
     check_answers(folder)
     assert (fresh(folder), left_over(folder)) == ({2}, {})
     finish(folder, OPTIONS, 6)
@@ -195,8 +195,8 @@ def put_rows(folder: Path, stop: int) -> None:
 
 
 def ids(folder: Path) -> list[int]:
-    found: list[int] = alcid.parquet(folder).scan(columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    numbers: list[int] = alcid.parquet(folder).scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(numbers)
 
 
 class Copies:
@@ -212,10 +212,10 @@ class Copies:
             monkeypatch.setattr(LocalFiles, name, self._copying(getattr(LocalFiles, name)))
 
     def _copying(self, function: Any) -> Any:
-        def change(*given: Any) -> None:
+        def change(*arguments: Any) -> None:
             if not self.folders:
                 self._copy()
-            function(*given)
+            function(*arguments)
             self._copy()
 
         return change
@@ -240,16 +240,16 @@ def test_driver_killed_at_a_step_of_an_append(
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert (report.files, report.bundles) == (4, 2)
-    # A file of the table is first linked there, then removed where it was staged.
+    # A file of the table is first linked there, then removed from the staging folder.
     moved, indexed = [0, 1, 1, 2, 2, 3, 3, 4, 4], [0] * 9
-    # So are the two bundles; the folder is removed at last.
+    # So are the two bundles; the folder is removed last.
     moved, indexed = moved + [4] * 5, [*indexed, 2, 2, 4, 4, 4]
     assert [len(data_files(copy)) - 1 for copy in copies] == moved
     assert [fresh(copy) for copy in copies] == [{1 + count} for count in indexed]
     for copy, visible, covered in zip(copies, moved, indexed, strict=True):
         assert ids(copy) == list(range(500 * (1 + visible)))
         check_answers(copy, ("class_id = 3", "id = 499 OR class_id = 2"))
-        # When all is moved, an empty folder is left.
+        # When everything is moved, an empty folder is left.
         assert left_over(copy) == ({} if copy in copies[-2:] else {"staged": 1})
         finish(copy, APPENDED, visible - covered)
         assert ids(copy) == list(range(500 * (1 + visible)))

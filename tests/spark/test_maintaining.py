@@ -1,4 +1,4 @@
-"""Verify, clean and statistics on Spark: the same as in this process."""
+"""Verify, clean and statistics on Spark: equal to the results of this process."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def test_verify_finds_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> 
 
     def swap(files: Files) -> None:
         kind = PayloadKind.index("id", "bloom-filter")
-        one, two = files[path_of(1)], files[path_of(2)]
-        files[path_of(1)] = with_payload(one, kind, two.payloads[kind])
+        first, two = files[path_of(1)], files[path_of(2)]
+        files[path_of(1)] = with_payload(first, kind, two.payloads[kind])
 
     forge(storage, OPTIONS, swap)
-    found = table.verify(progress=False)
-    assert problems(found) == [(path_of(1), "bloom-filter of 'id'")]
+    report_of_spark = table.verify(progress=False)
+    assert problems(report_of_spark) == [(path_of(1), "bloom-filter of 'id'")]
     here = alcid.parquet(tmp_path).verify(progress=False)
-    assert replace(found, seconds=0.0) == replace(here, seconds=0.0)
+    assert replace(report_of_spark, seconds=0.0) == replace(here, seconds=0.0)
 
 
 def test_statistics_are_the_same_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     fill(Storage.open(tmp_path), 5)
-    found = alcid.parquet(tmp_path, spark).compute_stats(progress=False)
-    assert found.equals(alcid.parquet(tmp_path).compute_stats(progress=False))
-    assert found.num_rows == 5
+    counts = alcid.parquet(tmp_path, spark).compute_stats(progress=False)
+    assert counts.equals(alcid.parquet(tmp_path).compute_stats(progress=False))
+    assert counts.num_rows == 5
 
 
 def test_clean_leaves_one_bundle_of_the_many_that_tasks_wrote(

@@ -1,4 +1,4 @@
-"""`append` of a DataFrame to a Paimon table: each row once, in one snapshot, where it belongs."""
+"""`append` of a DataFrame to a Paimon table: each row once, in one snapshot, in its bucket."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def opened(table: PaimonTable, spark: SparkSession) -> PaimonTable:
 
 
 def files_below(folder: Path) -> list[str]:
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("bucket-*/*"))
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("bucket-*/*"))
 
 
 def ids(table: PaimonTable, where: str | None = None) -> list[int]:
-    found: list[int] = table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()
-    return sorted(found)
+    numbers: list[int] = table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()
+    return sorted(numbers)
 
 
 @pytest.mark.parametrize("buckets", [{}, {"bucket": "3", "bucket-key": "id"}], ids=["none", "3"])
@@ -61,26 +61,28 @@ def test_rows_are_those_that_an_append_without_spark_gives(
     assert (report.rows, report.files, report.snapshot_id) == (200, table.files, 1)
     other = create(tmp_path / "other", COLUMNS, partition_keys=keys, options=INDEXES | buckets)
     append_arrow(other, df.toArrow())
-    found, expected = (one.scan(order_by="id").to_arrow().to_pylist() for one in (table, other))
-    assert found == expected
-    if buckets or keys:  # the same places, and in each the rows in one file
+    rows, expected = (
+        each_table.scan(order_by="id").to_arrow().to_pylist() for each_table in (table, other)
+    )
+    assert rows == expected
+    if buckets or keys:  # the same buckets, and in each the rows in one file
         assert report.files == other.files
-        assert sorted(one.folder for one in table.snapshot.placed) == sorted(
-            one.folder for one in other.snapshot.placed
+        assert sorted(placed.folder for placed in table.snapshot.placed) == sorted(
+            placed.folder for placed in other.snapshot.placed
         )
     for placed in table.snapshot.placed:
-        held = pq.read_table(tmp_path / "t" / placed.path)
-        assert len(held) == placed.file.rows
+        file_rows = pq.read_table(tmp_path / "t" / placed.path)
+        assert len(file_rows) == placed.file.rows
         if buckets:
-            assert set(fixed_bucket(hash_rows([held["id"]]), 3)) == {placed.entry.bucket}
+            assert set(fixed_bucket(hash_rows([file_rows["id"]]), 3)) == {placed.entry.bucket}
         assert placed.file.extra_files == (f"{placed.file.name}.index",)
     assert len(files_below(tmp_path / "t")) == 2 * table.files
-    expected_ids = [one for one in range(200) if one % 7 == 3 and one % 5]
+    expected_ids = [number for number in range(200) if number % 7 == 3 and number % 5]
     assert ids(table, "name = 'n3'") == expected_ids
     assert table.read("name = 'n3'").count() == len(expected_ids)
 
 
-def test_a_value_that_does_not_fit_is_told_and_the_table_stays_as_it_was(
+def test_a_value_that_does_not_fit_is_reported_and_the_table_does_not_change(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     for options in ({}, {"bucket": "2", "bucket-key": "id"}):
@@ -117,13 +119,13 @@ report = alcid.paimon(folder, spark).append(df)
 
 def test_a_task_that_is_tried_again_doubles_nothing(attempts: LostAttempts, tmp_path: Path) -> None:
     table, flags = create(tmp_path / "table", COLUMNS, options=INDEXES), tmp_path / "flags"
-    told, lost = attempts.run(SCRIPT, table.location, flags)
+    output, lost = attempts.run(SCRIPT, table.location, flags)
     assert len(lost) == 3
-    assert told[:2] == ["3", "1000"]
+    assert output[:2] == ["3", "1000"]
     table.refresh()
     assert (table.files, table.snapshot_id) == (3, 1)
     assert np.array_equal(ids(table), np.arange(1000))
-    assert len(files_below(tmp_path / "table")) == 12  # what was lost lies there, and is not read
+    assert len(files_below(tmp_path / "table")) == 12  # the lost files are there, and are not read
 
 
 def test_types_of_spark_go_into_those_of_the_table(spark: SparkSession, tmp_path: Path) -> None:
@@ -143,10 +145,10 @@ def test_types_of_spark_go_into_those_of_the_table(spark: SparkSession, tmp_path
         "named_struct('x', 5, 'y', map('k', 7)) AS r"
     )
     table.append(df)
-    found = table.scan().to_arrow()
-    assert found["n"].cast(pa.int64()).to_pylist() == [1735725600500]
-    assert found["z"].cast(pa.int64()).to_pylist() == [1735725600000001000]
-    assert found.select(["id", "c", "l", "r"]).to_pylist() == [
+    rows = table.scan().to_arrow()
+    assert rows["n"].cast(pa.int64()).to_pylist() == [1735725600500]
+    assert rows["z"].cast(pa.int64()).to_pylist() == [1735725600000001000]
+    assert rows.select(["id", "c", "l", "r"]).to_pylist() == [
         {"id": 1, "c": "abc", "l": [1, None], "r": {"x": 5, "y": [("k", 7)]}}
     ]
-    assert str(found["m"][0]) == "1.2500"
+    assert str(rows["m"][0]) == "1.2500"

@@ -1,4 +1,4 @@
-"""Deletes by predicate whose rows are looked for in tasks of Spark."""
+"""Deletes by predicate; tasks of Spark search for the rows."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_rows_are_deleted_wherever_they_are_found(
     table = alcid.paimon(tmp_path, spark)
     assert table.delete("id < 250 AND name = 'n3'") == DeleteReport(50, 3, 5)
     assert table.delete("id >= 300 OR name = 'n3'") == DeleteReport(110, 2, 6)
-    expected = [one for one in range(300) if one % 5 != 3]
+    expected = [number for number in range(300) if number % 5 != 3]
     assert ids(local) == expected
     assert sorted(row["id"] for row in table.read(columns=["id"]).collect()) == expected

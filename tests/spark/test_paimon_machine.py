@@ -1,4 +1,4 @@
-"""Random steps on Paimon tables that a session of Spark works on: the rows are those of a model."""
+"""Random steps on Paimon tables in a session of Spark: the rows equal those of a model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ STEPS = 20
 
 
 class SparkMachine(Machine):
-    """Rows come from a DataFrame, and go into one."""
+    """Rows come from a DataFrame, and are read into one."""
 
-    def given(self, rows: pa.Table) -> Any:
+    def as_input(self, rows: pa.Table) -> Any:
         kinds = {name: self.now.columns[name] for name in rows.column_names}
         columns = [f"{name} {kind}" for name, kind in kinds.items()]
         ddl = ", ".join(columns).replace("TIMESTAMP(6)", "TIMESTAMP_NTZ")
@@ -34,9 +34,9 @@ class SparkMachine(Machine):
 
     def check_rows(self, table: PaimonTable, expected: Rows) -> None:
         super().check_rows(table, expected)
-        found = table.read().toArrow()
-        assert found.column_names == list(expected.columns)
-        assert as_text(found) == as_text(expected.named())
+        rows = table.read().toArrow()
+        assert rows.column_names == list(expected.columns)
+        assert as_text(rows) == as_text(expected.named())
 
 
 @pytest.mark.parametrize("number", range(machine_count(5)))

@@ -58,9 +58,9 @@ def test_rows_are_the_same_in_every_way(
     expected = plain.scan(columns=columns).to_arrow()
     as_spark = arrow_for_spark(expected.schema)
     expected = pa.Table.from_batches(conform_batches(expected, as_spark), as_spark)
-    found = table.read(columns=columns)
-    assert found.columns == expected.column_names
-    assert as_text(found.toArrow()) == as_text(expected)
+    rows = table.read(columns=columns)
+    assert rows.columns == expected.column_names
+    assert as_text(rows.toArrow()) == as_text(expected)
     assert table.count() == expected.num_rows
 
 
@@ -74,9 +74,9 @@ def test_sql_is_answered(spark: SparkSession, tables: Path, name: str) -> None:
         f"SELECT * FROM {{0}} WHERE {column} IS NOT NULL ORDER BY {every} LIMIT 3",
         f"SELECT a.{column}, count(*) FROM {{0}} a JOIN {{0}} b USING ({column}) GROUP BY 1",
     ):
-        found = alcid.sql(query.format("t"), t=table)
+        rows = alcid.sql(query.format("t"), t=table)
         expected = spark.sql(query.format("plain"))
-        assert sorted(map(str, found.collect())) == sorted(map(str, expected.collect()))
+        assert sorted(map(str, rows.collect())) == sorted(map(str, expected.collect()))
 
 
 def test_dense_rows_without_vectors_are_read_by_spark_itself(

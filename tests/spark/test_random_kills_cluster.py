@@ -10,7 +10,7 @@ from tests.faults.executor_kills import ExecutorKills
 from tests.spark.cluster import Cluster, Driver
 from tests.spark.processes import wait_for
 
-KILLS, RUNS = 2, 20  # an operation may be done before anything of it is killed
+KILLS, RUNS = 2, 20  # an operation may finish before anything of it is killed
 
 
 @pytest.mark.soak

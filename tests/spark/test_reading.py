@@ -1,4 +1,4 @@
-"""`read` gives the columns and rows that plain Spark gives, whichever strategy they are read."""
+"""`read` returns the columns and rows of plain Spark, in every strategy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def day_of(number: int) -> datetime.date:
 
 
 def some_rows(source: random.Random, start: int) -> pa.Table:
-    """Rows of every type that Spark reads as it is; each tenth value is null."""
+    """Rows of every type that Spark reads unchanged; every tenth value is null."""
     numbers = range(start, start + ROWS)
 
     def column(draw: Any, arrow_type: Any) -> pa.Array:
@@ -92,13 +92,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six files in three partitions."""
     root = tmp_path_factory.mktemp("reading")
     source = random.Random(f"{SEED} rows")
-    places = (
+    folders = (
         "dt=20240301/region=a",
         "dt=20240301/region=x%25y z",
         "dt=20240302/region=__HIVE_DEFAULT_PARTITION__",
     )
     for number in range(6):
-        path = root / places[number % 3]
+        path = root / folders[number % 3]
         path.mkdir(parents=True, exist_ok=True)
         pq.write_table(
             some_rows(source, number * ROWS), path / f"part-{number}.parquet",
@@ -109,7 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def table(folder: Path, spark: SparkSession) -> alcid.ParquetTable:
-    """The folder with every index that its columns can have."""
+    """The folder with every index that its columns allow."""
     table = alcid.parquet(folder, spark)
     options = {
         "file-index.bloom-filter.columns": "i,name,amount,raw,at",
@@ -124,7 +124,7 @@ def table(folder: Path, spark: SparkSession) -> alcid.ParquetTable:
 
 @pytest.fixture
 def plain(folder: Path, spark: SparkSession) -> Iterator[DataFrame]:
-    """The same files, as Spark reads them by itself."""
+    """The same files, as Spark reads them itself."""
     before = {key: spark.conf.get(key) for key in PLAIN}
     for key, value in PLAIN.items():
         spark.conf.set(key, value)
@@ -158,15 +158,15 @@ def test_all_ways_give_the_rows_of_plain_spark(
     from pyspark.sql.functions import expr
 
     predicates = [*LEAVES, *UNKNOWN, *random_predicates(40)]
-    asked = [expr(text).alias(f"q{place}") for place, text in enumerate(predicates)]
+    asked = [expr(text).alias(f"q{number}") for number, text in enumerate(predicates)]
     truth = plain.select("row", *asked).toArrow()
     rows = truth["row"].to_numpy()
-    for place, text in enumerate(predicates):
-        expected = np.sort(rows[truth[f"q{place}"].fill_null(False).to_numpy()]).tolist()
+    for number, text in enumerate(predicates):
+        expected = np.sort(rows[truth[f"q{number}"].fill_null(False).to_numpy()]).tolist()
         # Each strategy in turn; a job takes longer than a question.
-        force(monkeypatch, STRATEGIES[place % 3])
-        found = table.read(text, columns=["row"]).toArrow()["row"].to_pylist()
-        assert sorted(found) == expected, (SEED, text, STRATEGIES[place % 3])
+        force(monkeypatch, STRATEGIES[number % 3])
+        rows_read = table.read(text, columns=["row"]).toArrow()["row"].to_pylist()
+        assert sorted(rows_read) == expected, (SEED, text, STRATEGIES[number % 3])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -174,14 +174,14 @@ def test_columns_types_and_values_are_those_of_plain_spark(
     table: alcid.ParquetTable, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     force(monkeypatch, strategy)
-    found = table.read("i > 100 OR day IS NULL")
-    assert found.schema == plain.schema
+    frame = table.read("i > 100 OR day IS NULL")
+    assert frame.schema == plain.schema
     expected = plain.where("i > 100 OR day IS NULL").orderBy("row").collect()
-    assert repr(found.orderBy("row").collect()) == repr(expected)
+    assert repr(frame.orderBy("row").collect()) == repr(expected)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_order_and_limit_are_done_by_whoever_reads(
+def test_order_and_limit_are_applied_by_the_reader(
     table: alcid.ParquetTable, plain: DataFrame, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     force(monkeypatch, strategy)
@@ -189,18 +189,18 @@ def test_order_and_limit_are_done_by_whoever_reads(
     order = {"order_by": "d DESC NULLS FIRST, row", "columns": ["name", "row", "name"]}
     sorted_rows = plain.orderBy(plain.d.desc_nulls_first(), "row").select("name", "row", "name")
     for limit in (None, 0, 2, 3, 50):
-        found = table.read("flag", **order, limit=limit)
+        frame = table.read("flag", **order, limit=limit)
         expected = sorted_rows.where("flag")
         expected = expected if limit is None else expected.limit(limit)
-        assert found.collect() == expected.collect()
+        assert frame.collect() == expected.collect()
     assert table.read("length(name) = 2", **order, limit=2).collect() == sorted_rows.where(
         "length(name) = 2"
     ).head(2)
 
 
 def test_rows_without_columns_are_counted(table: alcid.ParquetTable, plain: DataFrame) -> None:
-    found = table.read("i > 100", columns=[])
-    assert (found.columns, found.count()) == ([], plain.where("i > 100").count())
+    frame = table.read("i > 100", columns=[])
+    assert (frame.columns, frame.count()) == ([], plain.where("i > 100").count())
 
 
 @pytest.mark.parametrize("where", UNKNOWN)
@@ -208,10 +208,10 @@ def test_what_only_spark_can_evaluate_comes_as_arrow_too(
     table: alcid.ParquetTable, plain: DataFrame, where: str
 ) -> None:
     scan = table.scan(where, columns=["row", "at"], order_by="row")
-    found = scan.to_arrow()
-    assert found.schema == scan.schema
-    assert found["row"].to_pylist() == [one.row for one in plain.where(where).sort("row").collect()]
-    assert table.scan(where, columns=[]).to_arrow().num_rows == len(found) > 0
+    rows = scan.to_arrow()
+    assert rows.schema == scan.schema
+    assert rows["row"].to_pylist() == [row.row for row in plain.where(where).sort("row").collect()]
+    assert table.scan(where, columns=[]).to_arrow().num_rows == len(rows) > 0
 
 
 def test_deleted_rows_stay_deleted(
@@ -225,8 +225,8 @@ def test_deleted_rows_stay_deleted(
     assert "by Arrow in tasks of Spark: some rows are deleted" in str(some.explain("i > 100"))
     expected = plain.where("i > 100").select("row").toArrow()["row"].to_pylist()
     gone = {first, first + 5, first + 299}
-    found = some.read("i > 100", columns=["row"]).toArrow()["row"].to_pylist()
-    assert sorted(found) == sorted(set(expected) - gone)
+    rows_read = some.read("i > 100", columns=["row"]).toArrow()["row"].to_pylist()
+    assert sorted(rows_read) == sorted(set(expected) - gone)
     assert some.count("row >= 0") == 6 * ROWS - 3
 
 
@@ -257,7 +257,7 @@ def test_counts_are_made_by_tasks_where_much_is_read(
 def test_columns_that_spark_reads_otherwise_are_read_by_tasks(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark's own reader knows no nanoseconds, and no column that is narrower in some files."""
+    """Spark's own reader has no nanoseconds, and no column that is narrower in some files."""
     rows = {
         "n": pa.array([0, 2**32 - 1], pa.uint32()),
         "big": pa.array([2**64 - 1, 1], pa.uint64()),
@@ -342,8 +342,8 @@ def test_every_way_goes_by_the_time_zone_of_the_session(
     force(monkeypatch, strategy)
     for where in ("at >= '2024-03-10 01:30:00'", "at = TIMESTAMP_NTZ'2024-03-10 03:30:00'"):
         expected = plain.where(where).select("row").toArrow()["row"].to_pylist()
-        found = table.read(where, columns=["row"]).toArrow()["row"].to_pylist()
-        assert sorted(found) == sorted(expected), where
+        rows_read = table.read(where, columns=["row"]).toArrow()["row"].to_pylist()
+        assert sorted(rows_read) == sorted(expected), where
 
 
 @pytest.fixture
@@ -362,20 +362,20 @@ def test_timestamps_in_the_paths_go_by_the_time_zone_of_the_session(
 ) -> None:
     spark = plain.sparkSession
     force(monkeypatch, strategy)
-    found = alcid.parquet(hours, spark)
-    scan = found.scan("hour <= '2024-03-10 01:30:00'")
+    reader = alcid.parquet(hours, spark)
+    scan = reader.scan("hour <= '2024-03-10 01:30:00'")
     for zone in (ZONE, "Asia/Tokyo", "UTC"):  # also one that the table was not opened with
         spark.conf.set("spark.sql.session.timeZone", zone)
         expected = spark.read.parquet(str(hours))
         for where in ("x >= 0", "hour = '2024-03-10 01:30:00'", "hour > '2024-03-10 03:00:00'"):
             rows = expected.where(where).orderBy("x").collect()
-            assert found.read(where, order_by="x").collect() == rows, (zone, where)
-            assert found.count(where) == len(rows)
+            assert reader.read(where, order_by="x").collect() == rows, (zone, where)
+            assert reader.count(where) == len(rows)
         first = expected.where("hour <= '2024-03-10 01:30:00'")
         assert scan.to_spark().collect() == first.collect()
         assert scan.to_arrow().num_rows == 1
         assert alcid.sql(
-            "SELECT * FROM t WHERE hour < '2024-03-10 02:00:00'", t=found
+            "SELECT * FROM t WHERE hour < '2024-03-10 02:00:00'", t=reader
         ).collect() == (first.collect())
 
 
@@ -385,19 +385,19 @@ def test_names_go_by_the_case_rule_that_the_session_has_now(
     pq.write_table(pa.table({"id": [1, 2], "ID": [3, 4]}), tmp_path / "a.parquet")
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
-        found = alcid.parquet(tmp_path, spark)
-        report = found.build_indexes({"file-index.bitmap.columns": "ID"}, progress=False)
+        opened = alcid.parquet(tmp_path, spark)
+        report = opened.build_indexes({"file-index.bitmap.columns": "ID"}, progress=False)
         assert (report.indexed, report.failed) == (1, 0)
-        assert [(one.column, one.fresh) for one in found.indexes()] == [("ID", 1)]
-        assert found.read("ID = 4").collect() == [(2, 4)]
+        assert [(index.column, index.fresh) for index in opened.indexes()] == [("ID", 1)]
+        assert opened.read("ID = 4").collect() == [(2, 4)]
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
     with pytest.raises(alcid.ColumnError, match="column id: fits more than one column"):
-        found.read("ID = 4")
+        opened.read("ID = 4")
 
 
 def test_dates_of_the_old_calendar_are_read_by_spark(tmp_path: Path, spark: SparkSession) -> None:
-    """In which they are ten days off: Arrow does not know of that."""
+    """They are ten days off there, which Arrow does not know."""
     key = "spark.sql.parquet.datetimeRebaseModeInWrite"
     spark.conf.set(key, "LEGACY")
     try:
@@ -405,63 +405,63 @@ def test_dates_of_the_old_calendar_are_read_by_spark(tmp_path: Path, spark: Spar
         rows.coalesce(1).write.parquet(str(tmp_path / "old"))
     finally:
         spark.conf.unset(key)
-    found, where = alcid.parquet(tmp_path / "old", spark), "day = DATE'1500-03-05'"
+    reader, where = alcid.parquet(tmp_path / "old", spark), "day = DATE'1500-03-05'"
     expected = [(4, datetime.date(1500, 3, 5))]
-    assert found.read(where).collect() == expected
-    assert found.read(where, order_by="day", limit=3).collect() == expected
-    assert found.count(where) == 1
+    assert reader.read(where).collect() == expected
+    assert reader.read(where, order_by="day", limit=3).collect() == expected
+    assert reader.count(where) == 1
     query = f"SELECT * FROM t WHERE {where} ORDER BY day LIMIT 3"
-    assert alcid.sql(query, t=found).collect() == expected
-    assert found.read("id = 4", columns=["id"]).collect() == [(4,)]
-    assert "column day: dates of the old calendar" in str(found.explain(where))
-    some = found.with_deletions({found.snapshot.paths[0].as_py(): alcid.DeletionVector([0])})
+    assert alcid.sql(query, t=reader).collect() == expected
+    assert reader.read("id = 4", columns=["id"]).collect() == [(4,)]
+    assert "column day: dates of the old calendar" in str(reader.explain(where))
+    some = reader.with_deletions({reader.snapshot.paths[0].as_py(): alcid.DeletionVector([0])})
     with pytest.raises(alcid.UnsupportedError, match=r"is needed, but some rows are deleted"):
         some.read(where)
 
 
 def test_collated_columns_are_refused(tmp_path: Path, spark: SparkSession) -> None:
-    """As plain text, other rows of them would match."""
+    """As plain text, other rows would match."""
     text = "CASE WHEN id = 1 THEN 'A' ELSE 'b' END COLLATE UTF8_LCASE AS word"
     spark.range(3).selectExpr("id", text).write.parquet(str(tmp_path / "words"))
-    found = alcid.parquet(tmp_path / "words", spark)
+    reader = alcid.parquet(tmp_path / "words", spark)
     for ask in (
-        lambda: found.read("word = 'a'"),
-        found.read,
-        lambda: found.count("word = 'a'"),
-        lambda: alcid.sql("SELECT count(*) FROM t GROUP BY word", t=found),
-        lambda: alcid.sql("SELECT id FROM t ORDER BY word LIMIT 1", t=found),
+        lambda: reader.read("word = 'a'"),
+        reader.read,
+        lambda: reader.count("word = 'a'"),
+        lambda: alcid.sql("SELECT count(*) FROM t GROUP BY word", t=reader),
+        lambda: alcid.sql("SELECT id FROM t ORDER BY word LIMIT 1", t=reader),
     ):
         with pytest.raises(alcid.UnsupportedError, match=r"column word: collated by .*UTF8_LCASE"):
             ask()
-    assert alcid.sql("SELECT id FROM t WHERE id = 1", t=found).collect() == [(1,)]
+    assert alcid.sql("SELECT id FROM t WHERE id = 1", t=reader).collect() == [(1,)]
 
 
 def test_nan_is_not_passed_over_by_statistics(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Arrow's footers know nothing of NaN, which Spark has above every number."""
+    """Arrow's footers do not show NaN, which is above every number in Spark."""
     values = pa.array([0.5, float("nan")])
     inside = pa.array([{"x": 0.5}, {"x": float("nan")}])
     pq.write_table(pa.table({"d": values, "pair": inside}), tmp_path / "a.parquet")
     assert spark.conf.get("spark.sql.parquet.filterPushdown") == "true"
-    # Which Spark gets wrong by itself; if that is fixed, so that floats can be filtered again:
+    # Spark itself gets this wrong; once that is fixed, floats can be filtered again:
     assert spark.read.parquet(str(tmp_path)).where("d > 1").count() == 0
-    found = alcid.parquet(tmp_path, spark)
+    reader = alcid.parquet(tmp_path, spark)
     monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
-    assert "by Spark's own Parquet reader" in str(found.explain("d > 1", columns=["d"]))
+    assert "by Spark's own Parquet reader" in str(reader.explain("d > 1", columns=["d"]))
     for where in ("d > 1", "d = 'NaN'", "NOT d <= 1", "d IN (CAST('NaN' AS DOUBLE), 5)"):
-        assert found.read(where, columns=["d"]).count() == 1, where
-        assert found.read(columns=["d"]).where(where).count() == 1, where
-        assert alcid.sql(f"SELECT d FROM t WHERE {where}", t=found).count() == 1, where
-    assert "Spark may pass over NaN within a struct" in str(found.explain(columns=["pair"]))
-    assert alcid.sql("SELECT pair FROM t WHERE pair.x > 1", t=found).count() == 1
+        assert reader.read(where, columns=["d"]).count() == 1, where
+        assert reader.read(columns=["d"]).where(where).count() == 1, where
+        assert alcid.sql(f"SELECT d FROM t WHERE {where}", t=reader).count() == 1, where
+    assert "Spark may pass over NaN within a struct" in str(reader.explain(columns=["pair"]))
+    assert alcid.sql("SELECT pair FROM t WHERE pair.x > 1", t=reader).count() == 1
 
 
 def test_appended_nan_is_found_by_plain_spark(tmp_path: Path, spark: SparkSession) -> None:
     rows = spark.range(9).selectExpr("id", "IF(id = 4, double('NaN'), id / 9) AS d")
     alcid.parquet(tmp_path / "t", spark, create=True).append(rows)
-    found = spark.read.parquet(str(tmp_path / "t")).where("d > 1").select("id")
-    assert found.collect() == [(4,)]
+    frame = spark.read.parquet(str(tmp_path / "t")).where("d > 1").select("id")
+    assert frame.collect() == [(4,)]
 
 
 def test_files_in_s3_are_read_by_tasks_without_the_jar(
@@ -479,9 +479,9 @@ def test_files_in_s3_are_read_by_tasks_without_the_jar(
     table = alcid.parquet(f"s3://{bucket}/table", spark, storage_options=options)
     monkeypatch.setattr(reading, "_DRIVER_ROWS", 0)
     assert "by Arrow in tasks of Spark: Spark cannot read s3a:// (the jar" in str(table.explain())
-    found = table.read("i > 100 AND region IS NULL", order_by="row").toArrow()
+    rows_read = table.read("i > 100 AND region IS NULL", order_by="row").toArrow()
     expected = here.scan("i > 100 AND region IS NULL", order_by="row").to_arrow()
-    assert found["row"].to_pylist() == expected["row"].to_pylist()
+    assert rows_read["row"].to_pylist() == expected["row"].to_pylist()
     plan = str(table.read("i > 100")._jdf.queryExecution().toString())
     assert not any(value in plan for value in (KEYS["access_key"], KEYS["secret_key"]))
 
@@ -492,9 +492,9 @@ def test_a_read_is_planned_once(
 ) -> None:
     plans: list[object] = []
 
-    def counted(*given: Any, **named: Any) -> Any:
-        plans.append(given)
-        return prune(*given, **named)
+    def counted(*arguments: Any, **named: Any) -> Any:
+        plans.append(arguments)
+        return prune(*arguments, **named)
 
     monkeypatch.setattr("alcid.scan.execution.prune", counted)
     table.read(where).collect()
@@ -519,13 +519,13 @@ def quoted_names(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 def test_literals_mean_what_they_mean_to_the_session(
     spark: SparkSession, quoted_names: Path, escaped: str, rest: str
 ) -> None:
-    """Backslashes are escapes, or stand for themselves, as the session says."""
+    """Backslashes are escapes or themselves, depending on the session."""
     key = "spark.sql.parser.escapedStringLiterals"
     before = spark.conf.get(key)
     spark.conf.set(key, escaped)
     try:
         table = alcid.parquet(quoted_names, spark)
-        for number, name in enumerate(NAMES):  # a literal that no text has been made of
+        for number, name in enumerate(NAMES):  # a literal that was not made from text
             rows = table.read((alcid.col("name") == name) & parse("id >= 0" + rest))
             assert [row.id for row in rows.collect()] == [number]
         texts = (r"'a\\b'", r"'a\b'", r"'it\'s'", r"'50\%'", '"it\'s"', r"'a\nb'", r"r'a\b'")

@@ -1,4 +1,4 @@
-"""Expressions that are evaluated in process, beside Spark: values, types, errors and refusals."""
+"""Expressions evaluated in process, compared with Spark: values, types, errors and refusals."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ EXPRESSIONS = [
 ]
 
 
-# Rows for which little fails under ANSI rules.
+# Rows on which little fails under ANSI rules.
 TAME: dict[str, Any] = {
     "t": [1, 2, None, -3],
     "h": [7, -9, None],
@@ -308,7 +308,7 @@ TABLES = {
     "tame_rows": pa.table([TAME.get(n, TABLE[n]) for n in TABLE.column_names], TABLE.column_names),
 }
 FAILURES = 16
-"""One of so many failures is asked of Spark, a query each."""
+"""Spark is asked about one of this many failures, with a query each."""
 
 
 @pytest.fixture(scope="module")
@@ -339,7 +339,7 @@ def _session(spark: SparkSession, zone: str, ansi: bool) -> Iterator[None]:
 
 
 def _evaluated(name: str, texts: Sequence[str]) -> tuple[dict[str, Values], list[str], list[str]]:
-    """The values of expressions, those that fail for a row, and those that are left to Spark."""
+    """The values of expressions, the ones that fail for a row, and the ones left to Spark."""
     schema = RowSchema(TABLES[name].schema)
     table = RowTable(TABLES[name], schema)
     values, failing, refused = dict[str, Values](), list[str](), list[str]()
@@ -361,12 +361,12 @@ def _is_same(ours: Values, theirs: pa.ChunkedArray) -> bool:
         return False
     if root == "VARCHAR":
         return bool(ours.data.filter(pa.array(ours.valid)) == expected.data.drop_null())
-    mine, wanted = ours.data[ours.valid], expected.data[ours.valid]
+    left, right = ours.data[ours.valid], expected.data[ours.valid]
     if root in ("FLOAT", "DOUBLE"):
-        return bool(np.array_equal(mine, wanted, equal_nan=True)) and bool(
-            np.array_equal(np.signbit(mine[mine == 0]), np.signbit(wanted[wanted == 0]))
+        return bool(np.array_equal(left, right, equal_nan=True)) and bool(
+            np.array_equal(np.signbit(left[left == 0]), np.signbit(right[right == 0]))
         )
-    return bool(mine.tolist() == wanted.tolist())
+    return bool(left.tolist() == right.tolist())
 
 
 @pytest.mark.parametrize(
@@ -379,10 +379,10 @@ def test_values_are_those_of_spark(asked: SparkSession, name: str, ansi: bool, z
         texts = [text for text in texts if re.search(r"\b[qxyz]\b", text)]
     with _session(asked, zone, ansi):
         ours, failing, refused = _evaluated(name, texts)
-        selected = ", ".join(f"{text} AS c{place}" for place, text in enumerate(ours))
+        selected = ", ".join(f"{text} AS c{number}" for number, text in enumerate(ours))
         theirs = asked.sql(f"SELECT {selected} FROM {name}").toArrow()
-    for place, (text, found) in enumerate(ours.items()):
-        assert _is_same(found, theirs.column(place)), (text, found, theirs.column(place))
+    for number, (text, values) in enumerate(ours.items()):
+        assert _is_same(values, theirs.column(number)), (text, values, theirs.column(number))
     assert len(refused) < len(texts) / 8
     assert failing == [] or ansi
 

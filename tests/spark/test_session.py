@@ -1,4 +1,4 @@
-"""A session that is started here, and one that is running already."""
+"""A session that is started here, and one that is already running."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_workers_run_this_interpreter_and_keep_what_archives_hold(spark: SparkSe
             yield pa.RecordBatch.from_arrays([pa.array(names)], ["name"])
 
     loaded = sys.modules.keys() & {"alcid"}
-    found = map_in_arrow(spark.range(0, 1, 1, 1), look, "name string").toArrow()
-    assert found.column("name").to_pylist() == [sys.executable, "_keep", "True"]
+    names = map_in_arrow(spark.range(0, 1, 1, 1), look, "name string").toArrow()
+    assert names.column("name").to_pylist() == [sys.executable, "_keep", "True"]
 
 
 def test_running_session_is_given_back_as_it_is(spark: SparkSession) -> None:
@@ -80,9 +80,9 @@ def test_running_session_is_found_from_another_thread(spark: SparkSession) -> No
 
 
 def test_running_session_takes_settings_that_can_change(spark: SparkSession) -> None:
-    given = {"spark.sql.shuffle.partitions": 5, "spark.sql.ansi.enabled": False}
+    config = {"spark.sql.shuffle.partitions": 5, "spark.sql.ansi.enabled": False}
     try:
-        assert same_session(session(config={**given, "spark.master": "local[2]"}), spark)
+        assert same_session(session(config={**config, "spark.master": "local[2]"}), spark)
         assert spark.conf.get("spark.sql.shuffle.partitions") == "5"
         assert spark.conf.get("spark.sql.ansi.enabled") == "false"
     finally:
@@ -91,9 +91,9 @@ def test_running_session_takes_settings_that_can_change(spark: SparkSession) -> 
 
 
 def test_running_session_refuses_other_settings(spark: SparkSession) -> None:
-    given = {"spark.sql.shuffle.partitions": 5, "spark.ui.enabled": True}
+    config = {"spark.sql.shuffle.partitions": 5, "spark.ui.enabled": True}
     with pytest.raises(OptionError) as raised:
-        session(config=given)
+        session(config=config)
     assert str(raised.value) == (
         "spark.ui.enabled: found false, expected true, which the session that is running cannot "
         "change to: stop() it first"
@@ -101,7 +101,7 @@ def test_running_session_refuses_other_settings(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
-def test_a_secret_that_differs_is_not_told(spark: SparkSession) -> None:
+def test_a_secret_that_differs_is_not_shown(spark: SparkSession) -> None:
     assert not spark.conf.isModifiable("spark.hadoop.fs.s3a.secret.key")
     with pytest.raises(OptionError) as caught:
         session(config={"spark.hadoop.fs.s3a.secret.key": "s3cr3t"})
@@ -140,7 +140,7 @@ OWN_SETTINGS = """
 
 
 def test_settings_of_the_user_win_and_nothing_is_printed(spark: SparkSession) -> None:
-    del spark  # where it cannot be started, neither can another
+    del spark  # where it cannot be started, another one cannot either
     ended = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(OWN_SETTINGS)],
         env=os.environ | {"PYSPARK_PYTHON": "python-of-mine"},
@@ -164,7 +164,7 @@ def test_an_older_pyspark_is_refused_by_its_version(
             use()
 
 
-def test_executors_without_the_package_are_told_apart() -> None:
+def test_executors_without_the_package_have_an_error_of_their_own() -> None:
     from pyspark.errors import PythonException
 
     trace = "Traceback (most recent call last):\n ...\nModuleNotFoundError: No module named 'alcid'"
@@ -173,6 +173,6 @@ def test_executors_without_the_package_are_told_apart() -> None:
         raise PythonException(trace)
     with pytest.raises(PythonException, match="numpy"), naming_missing_package():
         raise PythonException("ModuleNotFoundError: No module named 'numpy'")
-    told = spark_error(PythonException(trace))
-    assert isinstance(told, UnsupportedError)
-    assert "\n" not in str(told)
+    error = spark_error(PythonException(trace))
+    assert isinstance(error, UnsupportedError)
+    assert "\n" not in str(error)

@@ -1,4 +1,4 @@
-"""`spark.read.format("alcid")` against plain Spark on the same files."""
+"""`spark.read.format("alcid")` compared with plain Spark on the same files."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def rows_of(start: int) -> pa.Table:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four files in partitions of a number and a text, one of them null, with indexes."""
     root = tmp_path_factory.mktemp("source")
-    places = ["y=1/p=u", "y=1/p=v%2F", "y=2/p=u", "y=2/p=__HIVE_DEFAULT_PARTITION__"]
-    for number, place in enumerate(places):
-        (root / place).mkdir(parents=True)
-        pq.write_table(rows_of(number * ROWS), root / place / "part.parquet")
+    folders = ["y=1/p=u", "y=1/p=v%2F", "y=2/p=u", "y=2/p=__HIVE_DEFAULT_PARTITION__"]
+    for number, partition in enumerate(folders):
+        (root / partition).mkdir(parents=True)
+        pq.write_table(rows_of(number * ROWS), root / partition / "part.parquet")
     options = {
         "file-index.bitmap.columns": "a,s,flag",
         "file-index.range-bitmap.columns": "x,g,at",
@@ -93,13 +93,13 @@ FILTERS = [
 
 
 def answers(spark: SparkSession, rows: DataFrame) -> dict[str, list[int]]:
-    """The rows that each filter finds; in one query, as each costs its time."""
+    """The rows for each filter; in one query, as each takes its time."""
     rows.createOrReplaceTempView("asked")
     parts = [f"SELECT {n} AS n, id FROM asked WHERE {f}" for n, f in enumerate(FILTERS)]
-    found = spark.sql(" UNION ALL ".join(parts)).toArrow().sort_by("id")
+    table_rows = spark.sql(" UNION ALL ".join(parts)).toArrow().sort_by("id")
     spark.catalog.dropTempView("asked")
     by_filter: dict[str, list[int]] = {text: [] for text in FILTERS}
-    for number, row in zip(*found.to_pydict().values(), strict=True):
+    for number, row in zip(*table_rows.to_pydict().values(), strict=True):
         by_filter[FILTERS[number]].append(row)
     return by_filter
 
@@ -109,7 +109,7 @@ PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"
 
 @pytest.fixture(params=["false", "true"], ids=["push-down off", "push-down on"])
 def push_down(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Spark's switch for filters of Python data sources, which a user may have turned on."""
+    """Spark's setting for filters of Python data sources, which a user may have turned on."""
     spark.conf.set(PUSH_DOWN, request.param)
     yield
     spark.conf.unset(PUSH_DOWN)
@@ -121,8 +121,8 @@ def test_filters_find_the_rows_that_plain_spark_finds(
 ) -> None:
     expected = answers(spark, plain)
     assert [text for text in FILTERS if not expected[text]] == ["a NOT IN (1, NULL)"]
-    found = answers(spark, spark.read.format("alcid").load(str(folder)))
-    assert found == expected
+    rows = answers(spark, spark.read.format("alcid").load(str(folder)))
+    assert rows == expected
 
 
 @pytest.mark.usefixtures("push_down")
@@ -141,21 +141,21 @@ def as_text(rows: DataFrame) -> list[str]:
 def test_rows_and_schema_are_those_of_plain_spark(
     spark: SparkSession, folder: Path, plain: DataFrame
 ) -> None:
-    found = spark.read.format("alcid").load(str(folder))
-    assert found.schema == plain.schema
-    assert found.count() == 4 * ROWS
-    assert as_text(found) == as_text(plain)
+    frame = spark.read.format("alcid").load(str(folder))
+    assert frame.schema == plain.schema
+    assert frame.count() == 4 * ROWS
+    assert as_text(frame) == as_text(plain)
 
 
 def test_session_that_is_not_registered_reads_too(
     other_session: SparkSession, folder: Path, plain: DataFrame
 ) -> None:
-    found = other_session.read.format("alcid").load(str(folder))
-    assert found.schema == plain.schema
-    assert as_text(found.where("a = 5 AND y = 1")) == as_text(plain.where("a = 5 AND y = 1"))
+    frame = other_session.read.format("alcid").load(str(folder))
+    assert frame.schema == plain.schema
+    assert as_text(frame.where("a = 5 AND y = 1")) == as_text(plain.where("a = 5 AND y = 1"))
     alcid.register(other_session)
-    found = other_session.read.format("alcid").load(str(folder))
-    assert as_text(found.where("a = 5 AND y = 1")) == as_text(plain.where("a = 5 AND y = 1"))
+    frame = other_session.read.format("alcid").load(str(folder))
+    assert as_text(frame.where("a = 5 AND y = 1")) == as_text(plain.where("a = 5 AND y = 1"))
 
 
 def test_registering_twice_is_harmless(spark: SparkSession, folder: Path) -> None:
@@ -168,8 +168,8 @@ def test_table_of_a_catalog(spark: SparkSession, folder: Path) -> None:
     spark.sql(f"CREATE TABLE source_table USING alcid OPTIONS (path '{folder}', strict 'true')")
     try:
         query = "SELECT id, p FROM source_table WHERE a = 5 AND y = 2 ORDER BY id"
-        found = [tuple(row) for row in spark.sql(query).collect()]
-        assert found == [(49, "u"), (60, "u"), (71, "u"), (82, None), (93, None)]
+        rows = [tuple(row) for row in spark.sql(query).collect()]
+        assert rows == [(49, "u"), (60, "u"), (71, "u"), (82, None), (93, None)]
         assert spark.table("source_table").count() == 4 * ROWS
     finally:
         spark.sql("DROP TABLE source_table")
@@ -196,16 +196,16 @@ def test_table_of_a_catalog_with_columns_given(spark: SparkSession, folder: Path
 def test_temporary_view(spark: SparkSession, folder: Path) -> None:
     spark.sql(f"CREATE TEMPORARY VIEW source_view USING alcid OPTIONS (path '{folder}')")
     try:
-        found = spark.sql("SELECT id FROM source_view WHERE x >= 23 AND s = 'a_'").collect()
-        assert [row.id for row in found] == [94]
+        rows = spark.sql("SELECT id FROM source_view WHERE x >= 23 AND s = 'a_'").collect()
+        assert [row.id for row in rows] == [94]
     finally:
         spark.catalog.dropTempView("source_view")
 
 
 def test_schema_of_the_user_chooses_columns(spark: SparkSession, folder: Path) -> None:
     reader = spark.read.format("alcid").schema("p STRING, id BIGINT")
-    found = reader.load(str(folder)).where("id IN (3, 80)")
-    assert sorted(map(tuple, found.collect()), key=str) == [("u", 3), (None, 80)]
+    frame = reader.load(str(folder)).where("id IN (3, 80)")
+    assert sorted(map(tuple, frame.collect()), key=str) == [("u", 3), (None, 80)]
 
 
 @pytest.mark.parametrize(
@@ -283,12 +283,12 @@ def test_spark_asks_for_a_slice_where_there_is_none(folder: Path) -> None:
 
 
 def test_nanoseconds_are_compared_as_spark_sees_them(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark cuts them to microseconds, so a row that is not equal for us is equal for it."""
+    """Spark truncates to microseconds, so a row that is not equal for us is equal for Spark."""
     moments = pa.array([1_000_000_500, 1_000_001_500], pa.timestamp("ns"))
     pq.write_table(pa.table({"id": [0, 1], "t": moments}), tmp_path / "a.parquet")
-    found = spark.read.format("alcid").load(str(tmp_path))
-    wanted = found.where("t = TIMESTAMP_NTZ'1970-01-01 00:00:01.000001'")
-    assert [row.id for row in wanted.collect()] == [1]
+    frame = spark.read.format("alcid").load(str(tmp_path))
+    filtered = frame.where("t = TIMESTAMP_NTZ'1970-01-01 00:00:01.000001'")
+    assert [row.id for row in filtered.collect()] == [1]
 
 
 def test_unsigned_numbers_come_in_the_next_wider_type(spark: SparkSession, tmp_path: Path) -> None:
@@ -299,17 +299,17 @@ def test_unsigned_numbers_come_in_the_next_wider_type(spark: SparkSession, tmp_p
         }
     )
     pq.write_table(values, tmp_path / "a.parquet")
-    found = spark.read.format("alcid").load(str(tmp_path))
-    assert found.schema.simpleString() == "struct<small:smallint,large:decimal(20,0)>"
-    wanted = found.where("small = 255 AND large > 18446744073709551614")
-    assert [tuple(row) for row in wanted.collect()] == [(255, Decimal(2**64 - 1))]
+    frame = spark.read.format("alcid").load(str(tmp_path))
+    assert frame.schema.simpleString() == "struct<small:smallint,large:decimal(20,0)>"
+    filtered = frame.where("small = 255 AND large > 18446744073709551614")
+    assert [tuple(row) for row in filtered.collect()] == [(255, Decimal(2**64 - 1))]
 
 
 def zoned_folder(root: Path) -> Path:
     for hour in ("01", "02"):
-        place = root / f"at=2025-01-01 {hour}%3A00%3A00"
-        place.mkdir()
-        pq.write_table(pa.table({"id": [int(hour)]}), place / "a.parquet")
+        partition = root / f"at=2025-01-01 {hour}%3A00%3A00"
+        partition.mkdir()
+        pq.write_table(pa.table({"id": [int(hour)]}), partition / "a.parquet")
     return root
 
 
@@ -320,10 +320,10 @@ def test_timestamps_in_the_paths_need_a_time_zone(spark: SparkSession, tmp_path:
     spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     try:
         reader = spark.read.format("alcid").option("timezone", "Asia/Tokyo")
-        found = reader.load(str(tmp_path)).where("at > '2025-01-01 01:00:00'")
+        frame = reader.load(str(tmp_path)).where("at > '2025-01-01 01:00:00'")
         plain = spark.read.parquet(str(tmp_path)).where("at > '2025-01-01 01:00:00'")
-        assert as_text(found) == as_text(plain)
-        assert [row.id for row in found.collect()] == [2]
+        assert as_text(frame) == as_text(plain)
+        assert [row.id for row in frame.collect()] == [2]
     finally:
         spark.conf.unset("spark.sql.session.timeZone")
 
@@ -340,7 +340,7 @@ def test_one_path_is_needed(options: dict[str, str]) -> None:
         source(**options).schema()
 
 
-def test_flag_that_is_none_is_an_error(folder: Path) -> None:
+def test_unknown_flag_is_an_error(folder: Path) -> None:
     with pytest.raises(OptionError) as raised:
         source(path=str(folder), strict="maybe").schema()
     assert str(raised.value) == "strict: found 'maybe', expected true or false"
@@ -366,10 +366,10 @@ def test_catalog_gives_all_options_back(folder: Path, tmp_path: Path) -> None:
 
 def test_rows_of_the_option_where(spark: SparkSession, folder: Path, plain: DataFrame) -> None:
     where = "a > 5 AND (g IS NULL OR s LIKE 'a%') AND y = 2"
-    found = spark.read.format("alcid").option("where", where).load(str(folder))
-    assert as_text(found) == as_text(plain.where(where))
-    assert as_text(found.where("flag")) == as_text(plain.where(where).where("flag"))
-    assert found.count() == plain.where(where).count()
+    frame = spark.read.format("alcid").option("where", where).load(str(folder))
+    assert as_text(frame) == as_text(plain.where(where))
+    assert as_text(frame.where("flag")) == as_text(plain.where(where).where("flag"))
+    assert frame.count() == plain.where(where).count()
     spark.sql(f"CREATE TABLE some_rows USING alcid OPTIONS (path '{folder}', where 'a = 5')")
     try:
         expected = plain.where("a = 5").count()
@@ -397,12 +397,12 @@ def test_the_option_where_goes_by_the_time_zone_that_is_given(
     spark: SparkSession, folder: Path, plain: DataFrame
 ) -> None:
     reader = spark.read.format("alcid").option("timezone", "Asia/Tokyo")
-    found = reader.option("where", "at > '2020-01-02 09:00:00'").load(str(folder))
-    assert as_text(found) == as_text(plain.where("at > '2020-01-02 00:00:00Z'"))
+    frame = reader.option("where", "at > '2020-01-02 09:00:00'").load(str(folder))
+    assert as_text(frame) == as_text(plain.where("at > '2020-01-02 00:00:00Z'"))
 
 
 def test_spark_mixes_up_filters_that_a_source_takes(spark: SparkSession) -> None:
-    """Why ours takes none. When this fails, Spark has fixed it, and ours may."""
+    """Why our source takes no filters. When this fails, Spark has fixed it, and ours can."""
     from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo
 
     class Reader(DataSourceReader):  # type: ignore[misc]
@@ -410,7 +410,9 @@ def test_spark_mixes_up_filters_that_a_source_takes(spark: SparkSession) -> None
             self.wanted: list[int] = []
 
         def pushFilters(self, filters: list[object]) -> list[object]:  # noqa: N802
-            self.wanted = [one.value for one in filters if isinstance(one, EqualTo)]
+            self.wanted = [
+                each_filter.value for each_filter in filters if isinstance(each_filter, EqualTo)
+            ]
             return filters
 
         def read(self, _partition: object) -> Iterator[tuple[int]]:

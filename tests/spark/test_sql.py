@@ -1,4 +1,4 @@
-"""What `alcid.sql` asks of tables, and that it leaves the user's session alone."""
+"""What `alcid.sql` asks tables for, and that it leaves the user's session alone."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ EVERY = (*SCHEMA.names, "dt")
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Beside]:
     folder = tmp_path_factory.mktemp("tables")
     t, u = write_folder(folder / "t"), write_folder(folder / "u", files=2, rows=30)
-    with settings(spark, session_timeZone=NOT_UTC), beside(spark, t=t, u=u) as found:
-        yield found
+    with settings(spark, session_timeZone=NOT_UTC), beside(spark, t=t, u=u) as beside_spark:
+        yield beside_spark
 
 
 # -- what is asked -----------------------------------------------------------------------------
@@ -74,7 +74,7 @@ WHERE = {
 }
 
 
-# Equalities of one column that are ORed are evaluated as one IN.
+# Equalities on one column that are joined by OR are evaluated as one IN.
 BOUND = {"s = 'it''s' OR s = \"\"": r"s IN ('it\'s', '')"}
 
 
@@ -195,10 +195,10 @@ ASKED: dict[str, dict[str, tuple[str, int]]] = {
 
 @pytest.mark.parametrize("query", ASKED)
 def test_every_occurrence_of_a_table_counts(tables: Beside, query: str) -> None:
-    found = {use.name: use for use in tables.explain(query).tables}
+    uses = {use.name: use for use in tables.explain(query).tables}
     for name, (where, occurrences) in ASKED[query].items():
-        assert parts_of(found[name].where) == parts_of(where)
-        assert found[name].occurrences == occurrences
+        assert parts_of(uses[name].where) == parts_of(where)
+        assert uses[name].occurrences == occurrences
 
 
 COLUMNS = {
@@ -258,7 +258,7 @@ def test_limit_over_a_sort_goes_to_the_only_occurrence(tables: Beside, query: st
 
 
 def test_hundreds_of_legs_are_read(tables: Beside) -> None:
-    legs = " OR ".join(f"(id = {place} AND k = {place % 7})" for place in range(100))
+    legs = " OR ".join(f"(id = {number} AND k = {number % 7})" for number in range(100))
     (use,) = explain_sql(f"SELECT id FROM t WHERE {legs}", t=tables["t"]).tables
     assert use.where.count("id = ") == 100
     tables.check(f"SELECT id FROM t WHERE {legs}")
@@ -266,8 +266,8 @@ def test_hundreds_of_legs_are_read(tables: Beside) -> None:
 
 def test_explanation_is_text_and_json(tables: Beside) -> None:
     query = "SELECT id FROM t WHERE k = 3 AND upper(s) = 'A' AND id NOT IN (SELECT k FROM u)"
-    found = tables.explain(f"{query} AND 1 = 1")
-    text = str(found).splitlines()
+    explanation = tables.explain(f"{query} AND 1 = 1")
+    text = str(explanation).splitlines()
     assert text[:3] == [
         f"{query} AND 1 = 1",
         f"t: {tables['t'].location}",
@@ -278,7 +278,7 @@ def test_explanation_is_text_and_json(tables: Beside) -> None:
     assert text[4] == "  columns: id, k, s"
     assert text[5].startswith("  where ")
     assert f"u: {tables['u'].location}" in text
-    as_json = json.loads(found.to_json())
+    as_json = json.loads(explanation.to_json())
     assert as_json["query"] == f"{query} AND 1 = 1"
     assert [table["name"] for table in as_json["tables"]] == ["t", "u"]
     assert as_json["tables"][0]["explanation"]["stages"][0]["name"] == "partitions"
@@ -292,7 +292,7 @@ def test_explanation_is_text_and_json(tables: Beside) -> None:
 def test_current_time_is_the_same_for_the_index_and_for_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A row of a moment after the plan must neither be pruned and then wanted, nor come later."""
+    """A row written after the plan must neither be pruned and then needed, nor appear later."""
     rows = spark.sql(
         "SELECT id, timestamp_micros(unix_micros(now()) + id) AS ts FROM range(3000000)"
     )
@@ -326,7 +326,7 @@ def test_query_for_the_current_time_is_pruned(tables: Beside, query: str) -> Non
     assert tables.check(query) > 0
 
 
-def test_current_time_beside_a_table_in_a_subquery_means_every_row(tables: Beside) -> None:
+def test_current_time_next_to_a_table_in_a_subquery_means_every_row(tables: Beside) -> None:
     query = "SELECT id, (SELECT max(id) FROM u WHERE k = 1) FROM t WHERE ts < now() AND k = 3"
     reason = "the query asks for the current time, and has a table within a subquery"
     assert [use.reason for use in tables.explain(query).tables] == [reason] * 2
@@ -362,13 +362,13 @@ def test_name_of_a_table_is_gone_afterwards(spark: SparkSession, tables: Beside)
 
 
 def test_view_over_a_view_over_a_table(spark: SparkSession, tables: Beside) -> None:
-    """A view is text: the name in it means the table for as long as the query runs."""
+    """A view is text: the name in it means the table while the query runs."""
     spark.sql("CREATE TEMP VIEW low AS SELECT * FROM t WHERE k < 4")
     spark.sql("CREATE TEMP VIEW lower AS SELECT id, k FROM low WHERE k < 3")
     try:
         query = "SELECT lower.id, u.k FROM lower JOIN u ON lower.id = u.id WHERE lower.k = 2"
-        found = {use.name: use.where for use in tables.explain(query).tables}
-        assert found == {"t": "k = 2 AND id IS NOT NULL", "u": "id IS NOT NULL"}
+        conditions = {use.name: use.where for use in tables.explain(query).tables}
+        assert conditions == {"t": "k = 2 AND id IS NOT NULL", "u": "id IS NOT NULL"}
         assert tables.check(query) > 0
     finally:
         for name in ("lower", "low"):
@@ -474,7 +474,7 @@ def test_tables_of_two_sessions_are_refused(other_session: SparkSession, tables:
         sql("SELECT 1", t=tables["t"], u=other)
 
 
-def test_what_is_no_table_is_refused(spark: SparkSession) -> None:
+def test_not_a_table_is_refused(spark: SparkSession) -> None:
     with pytest.raises(UnsupportedError, match="t: found DataFrame, expected Table"):
         sql("SELECT 1", t=spark.range(1))
     with pytest.raises(UnsupportedError, match="query: found int, expected str"):
@@ -528,7 +528,7 @@ def test_part_of_a_plan_that_is_not_known_means_every_row(
 
 
 class Connected:
-    """A session that does not show its JVM, as one of Spark Connect."""
+    """A session that hides its JVM, as Spark Connect does."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -545,8 +545,8 @@ def test_without_a_jvm_every_row_is_read(spark: SparkSession, tables: Beside) ->
     query = "SELECT id FROM connected WHERE k = 3 AND id < 50"
     (use,) = explain_sql(query, connected=table).tables
     assert (use.where, use.reason) == ("TRUE", "Spark Connect does not show its plan")
-    found = sorted(shown(sql(query, connected=table)))
-    assert found == sorted(shown(tables.plain("SELECT id FROM t WHERE k = 3 AND id < 50")))
+    rows = sorted(shown(sql(query, connected=table)))
+    assert rows == sorted(shown(tables.plain("SELECT id FROM t WHERE k = 3 AND id < 50")))
     assert not spark.catalog.dropTempView("connected")
 
 
@@ -575,7 +575,7 @@ def test_without_a_jvm_views_of_the_session_stay(spark: SparkSession, tables: Be
 
 
 def test_side_session_shows_no_rows_to_the_optimiser(spark: SparkSession) -> None:
-    """Were it known that there are none, nothing would be asked of any table."""
+    """If it were known that there are none, no table would be asked anything."""
     from alcid.spark.schema import spark_schema
 
     side = SideSession(spark)
@@ -595,14 +595,14 @@ def test_a_query_goes_by_the_session_of_its_tables_though_another_is_active(
     other_session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     table = parquet(tmp_path, other_session)
     spark.createDataFrame([(1,)], "x INT")  # makes it the active one
-    found = sql(
+    rows = sql(
         "SELECT id, current_timezone() AS zone FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'",
         t=table,
     )
-    assert [tuple(row) for row in found.collect()] == [(3, "Asia/Tokyo")]
+    assert [tuple(row) for row in rows.collect()] == [(3, "Asia/Tokyo")]
     spark.createDataFrame([(1,)], "x INT")
-    found = sql("SELECT id FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'", t=table)
-    assert [tuple(row) for row in found.collect()] == [(3,)]
+    rows = sql("SELECT id FROM t WHERE ts = TIMESTAMP'2024-03-10 12:00:00'", t=table)
+    assert [tuple(row) for row in rows.collect()] == [(3,)]
     spark.createDataFrame([(1,)], "x INT")
     where = "ts = TIMESTAMP'2024-03-10 12:00:00' AND abs(id) < 24"
     assert [row["id"] for row in table.read(where).collect()] == [3]

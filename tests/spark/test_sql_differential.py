@@ -1,4 +1,4 @@
-"""`alcid.sql` gives the rows that Spark gives on the same files without it."""
+"""`alcid.sql` returns the rows that Spark returns on the same files without it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("tables")
     t, u = write_folder(folder / "t"), write_folder(folder / "u", files=2, rows=30)
     changed = {"session_timeZone": NOT_UTC, "parquet_filterPushdown": "false"}
-    with settings(spark, **changed), beside(spark, t=t, u=u) as found:
-        yield found
+    with settings(spark, **changed), beside(spark, t=t, u=u) as beside_spark:
+        yield beside_spark
 
 
 QUERIES_OF_ALL_SHAPES = {
@@ -258,8 +258,8 @@ FILTERS = [
 
 @pytest.fixture(scope="module")
 def plain_rows(tables: Beside) -> dict[str, list[str]]:
-    """The rows that match each filter, all evaluated by plain Spark in one query."""
-    chosen = ", ".join(f"({condition}) AS `{place}`" for place, condition in enumerate(FILTERS))
+    """The matching rows of each filter, all evaluated by plain Spark in one query."""
+    chosen = ", ".join(f"({condition}) AS `{number}`" for number, condition in enumerate(FILTERS))
     query = "SELECT {} FROM t ORDER BY id"
     rows = shown(tables.plain(query.format("*")))
     truths = tables.plain(query.format(chosen)).toArrow()
@@ -273,9 +273,9 @@ def plain_rows(tables: Beside) -> dict[str, list[str]]:
 def test_filter_gives_the_rows_of_plain_spark(
     tables: Beside, plain_rows: dict[str, list[str]], condition: str
 ) -> None:
-    found = sorted(shown(tables.ours(f"SELECT * FROM t WHERE {condition}")))
-    assert found == sorted(plain_rows[condition])
-    assert found or condition == "f = 0.1"  # a float is not equal to this double
+    rows = sorted(shown(tables.ours(f"SELECT * FROM t WHERE {condition}")))
+    assert rows == sorted(plain_rows[condition])
+    assert rows or condition == "f = 0.1"  # a float is not equal to this double
 
 
 LIMITS = {
@@ -322,8 +322,8 @@ def test_first_rows_are_those_of_plain_spark(tables: Beside, name: str) -> None:
 def test_limit_without_an_order_gives_as_many_rows(
     tables: Beside, limit: int, expected: int
 ) -> None:
-    found = tables.ours(f"SELECT * FROM t WHERE k = 3 LIMIT {limit}").collect()
-    assert [row["k"] for row in found] == [3] * expected
+    rows = tables.ours(f"SELECT * FROM t WHERE k = 3 LIMIT {limit}").collect()
+    assert [row["k"] for row in rows] == [3] * expected
 
 
 def seed() -> str:
@@ -334,11 +334,11 @@ def seed() -> str:
 @pytest.mark.fuzz
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_random_queries_give_the_rows_of_plain_spark(tables: Beside, number: int) -> None:
-    given = f"{seed()}/{number}"
-    made = RandomQuery(random.Random(given))
+    random_seed = f"{seed()}/{number}"
+    made = RandomQuery(random.Random(random_seed))
     for _ in range(QUERIES):
         query, is_ordered = made.query()
         try:
             tables.check(query, ordered=is_ordered)
         except AssertionError as error:
-            raise AssertionError(f"ALCID_SEED={given.partition('/')[0]}: {query}") from error
+            raise AssertionError(f"ALCID_SEED={random_seed.partition('/')[0]}: {query}") from error

@@ -1,4 +1,4 @@
-"""`upsert` of a DataFrame: each key once, in its bucket, as an upsert without Spark gives it."""
+"""`upsert` of a DataFrame: each key once, in its bucket, as in an upsert without Spark."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def keyed(
 
 
 def columns_of(step: int) -> list[str]:
-    """Rows that depend on `id` and on the step; the day of a key stays."""
+    """Rows that depend on `id` and on the step; a key keeps its day."""
     return [
         "id",
         f"if(id % 5 = 0, NULL, concat('n', (id + {step}) % 7)) AS NAME",
@@ -67,8 +67,8 @@ def columns_of(step: int) -> list[str]:
 
 def rows_in(table: PaimonTable) -> list[dict[str, Any]]:
     table.refresh()
-    found: list[dict[str, Any]] = table.scan(order_by="id").to_arrow().to_pylist()
-    return found
+    rows: list[dict[str, Any]] = table.scan(order_by="id").to_arrow().to_pylist()
+    return rows
 
 
 def files_below(table: PaimonTable) -> list[Path]:
@@ -112,11 +112,11 @@ def test_rows_are_those_that_upserts_without_spark_give(
     assert (verified := table.verify(progress=False)).ok, verified
     if buckets == FIXED:
         for placed in table.snapshot.placed:
-            held = pq.read_table(Path(table.location, placed.path))
-            assert set(fixed_bucket(hash_rows([held["id"]]), 3)) == {placed.entry.bucket}
+            rows = pq.read_table(Path(table.location, placed.path))
+            assert set(fixed_bucket(hash_rows([rows["id"]]), 3)) == {placed.entry.bucket}
     expected_ids = [row["id"] for row in rows_in(table) if row["name"] == "n3"]
-    found = table.read("name = 'n3'").select("id").collect()
-    assert sorted(row.id for row in found) == expected_ids
+    frame = table.read("name = 'n3'").select("id").collect()
+    assert sorted(row.id for row in frame) == expected_ids
 
 
 @pytest.mark.parametrize("adaptive", ["true", "false"])
@@ -134,7 +134,7 @@ def test_the_later_row_of_a_key_wins_and_a_bucket_has_one_writer(
             assert report.files == report.buckets
             last = 3000 * round_ - 100
             assert [(row["id"], row["name"]) for row in rows_in(table)] == [
-                (one, str(last + one)) for one in range(100)
+                (number, str(last + number)) for number in range(100)
             ]
 
 
@@ -142,7 +142,7 @@ def test_rows_of_few_tasks_are_shared_out_to_all_channels(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = keyed(tmp_path, DYNAMIC, spark=spark)
-    # Both channels get new keys, and fill up the buckets that they own: even or odd ones.
+    # Both channels get new keys, and fill the buckets that they own: even or odd ones.
     assert table.upsert(spark.range(0, 100, 1, 1).selectExpr(*columns_of(0))).rows == 100
     assert {placed.entry.bucket for placed in table.snapshot.placed} == {0, 1, 2, 3}
     again = table.upsert(spark.range(0, 100, 1, 4).selectExpr(*columns_of(1)))
@@ -166,16 +166,16 @@ def test_partitions_of_one_bucket_are_shared_out_to_all_channels(
     assert (report.rows, report.buckets) == (100, 20)
     tasks = arranged[0].select("c1", f.spark_partition_id().alias("task")).distinct().collect()
     assert len(tasks) == 20
-    assert {one.task for one in tasks} == {0, 1}
+    assert {task.task for task in tasks} == {0, 1}
 
 
 @pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])
-def test_what_does_not_fit_is_told_in_a_line_and_the_table_stays_as_it_was(
+def test_rows_that_do_not_fit_are_an_error_in_one_line_and_change_nothing(
     spark: SparkSession, tmp_path: Path, buckets: dict[str, str]
 ) -> None:
     table = keyed(tmp_path, buckets, by_day=True, spark=spark)
     day = "DATE'2025-01-01' AS dt"
-    # Of these rows one is wrong: the other tasks may have written theirs.
+    # One of these rows is wrong: the other tasks may have written theirs.
     rows = spark.range(0, 10, 1, 2)
     for wrong, problem in {
         "if(id = 9, NULL, id) AS id": r"^column id: found null, expected NOT NULL$",
@@ -183,7 +183,7 @@ def test_what_does_not_fit_is_told_in_a_line_and_the_table_stays_as_it_was(
         "if(id = 9, 'x', '+I') AS op": r"^column op: found 'x', expected \+I, -U, \+U or -D$",
     }.items():
         name = wrong.rpartition(" ")[2]
-        others = [one for one in ("id", day, "'+I' AS op") if not one.endswith(name)]
+        others = [column for column in ("id", day, "'+I' AS op") if not column.endswith(name)]
         with pytest.raises(UnsupportedError, match=problem):
             table.upsert(rows.selectExpr(wrong, *others), row_kind="op")
     with pytest.raises(ColumnError, match="column no"):
@@ -265,9 +265,9 @@ def test_keys_are_the_same_in_any_time_zone(spark: SparkSession, tmp_path: Path)
             )
             for report in (table.upsert(df), other.upsert(df.toArrow())):
                 assert (report.rows, report.replaced) == (40, 40 if more else 0)
-    found, expected = (one.scan(order_by="v").to_arrow() for one in (table, other))
-    assert found.equals(expected)
-    assert found["v"].to_pylist() == list(range(1000, 1040))
+    first, expected = (opened.scan(order_by="v").to_arrow() for opened in (table, other))
+    assert first.equals(expected)
+    assert first["v"].to_pylist() == list(range(1000, 1040))
 
 
 def test_two_upserts_at_a_time_both_count(spark: SparkSession, tmp_path: Path) -> None:
@@ -308,11 +308,11 @@ def test_a_task_that_is_tried_again_doubles_nothing(
     table, flags = keyed(tmp_path / "table", FIXED, spark=spark), tmp_path / "flags"
     table.upsert(spark.range(0, 100, 1, 2).selectExpr(*columns_of(0)))
     before = len(files_below(table))
-    told, lost = attempts.run(SCRIPT, table.location, flags)
+    output, lost = attempts.run(SCRIPT, table.location, flags)
     assert lost == ["0", "1"]
-    assert told[:5] == ["1000", "0", "100", "3", "3"]
+    assert output[:5] == ["1000", "0", "100", "3", "3"]
     assert [(row["id"], row["name"]) for row in rows_in(table)] == [
-        (one, "new") for one in range(1000)
+        (number, "new") for number in range(1000)
     ]
-    assert len(files_below(table)) == before + 6  # what was lost lies there, and is not read
+    assert len(files_below(table)) == before + 6  # the lost files are there, and are not read
     assert (verified := table.verify(progress=False)).ok, verified

@@ -1,4 +1,4 @@
-"""Upserts on a cluster: executors are lost, and tasks are done twice; each key counts once."""
+"""Upserts on a cluster: executors are lost, and tasks run twice; each key counts once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def older_rows(folder: Path, buckets: dict[str, str]) -> str:
 
 
 def check_upserted(folder: str, stop: int, lost: int) -> None:
-    """The table has the rows of an upsert and no older ones; `clean` removes what was lost."""
+    """Check that the table has the new rows only, and that `clean` removes what was lost."""
     table = alcid.paimon(folder)
     assert table.scan(order_by="id").to_arrow().to_pylist() == [
         {"id": n, "class_id": n % 7, "score": n / 8, "name": f"n{n}"} for n in range(stop)
@@ -56,7 +56,7 @@ def test_executor_killed_during_an_upsert(
         running = pool.submit(remote.ask, "upsert", **asked)
         kill_one_executor(machines, gate)
         report = running.result()
-    # Rows that the executor had shared out are lost too: Spark does that again as well.
+    # Rows that the executor had shuffled are lost too: Spark repeats that as well.
     assert (report["rows"], report["replaced"], report["snapshot_id"]) == (4000, 1000, 3)
     check_upserted(folder, 4000, lost=1)
 
@@ -64,9 +64,9 @@ def test_executor_killed_during_an_upsert(
 def test_speculative_attempt_doubles_nothing(remote: Driver, tmp_path: Path) -> None:
     folder, gate = older_rows(tmp_path / "table", FIXED), Gate(tmp_path / "gate", (1,))
     asked = {"folder": folder, "numbers": [0, 3000], "tasks": 2, "gate": str(gate)}
-    # Task 1 waits for ever, until Spark lets another executor do it too.
+    # Task 1 waits forever, until Spark lets another executor run it too.
     report = remote.ask("upsert", speculation=True, **asked)
-    # On a busy machine the first attempt may be ended before it gets as far as to wait.
+    # On a busy machine the first attempt may be ended before it begins to wait.
     assert gate.attempts() | {(1, 0)} == {(0, 0), (1, 0), (1, 1)}
     assert (report["rows"], report["replaced"], report["snapshot_id"]) == (3000, 1000, 3)
     check_upserted(folder, 3000, lost=len(gate.attempts()) - 2)

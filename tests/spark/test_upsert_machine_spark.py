@@ -1,4 +1,4 @@
-"""Random upserts from DataFrames, and rows that are hard for many tasks to get right."""
+"""Random upserts from DataFrames, and rows that are difficult for many tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EACH_LAYOUT = pytest.mark.parametrize(
 class SparkUpsertMachine(UpsertMachine, SparkMachine):
     """Changes come from a DataFrame."""
 
-    def given(self, rows: pa.Table) -> Any:
+    def as_input(self, rows: pa.Table) -> Any:
         kinds = self.now.columns | {"change": "STRING"}
         columns = [f"{name} {kinds[name]}" for name in rows.column_names]
         ddl = ", ".join(columns).replace("TIMESTAMP(6)", "TIMESTAMP_NTZ")
@@ -72,31 +72,31 @@ def test_of_rows_with_one_key_the_last_of_the_last_task_is_kept(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = create(spark, tmp_path, options)
-    given = spark.range(0, 12_000, numPartitions=4).selectExpr(
-        # Nine of ten rows have one key.
+    changes = spark.range(0, 12_000, numPartitions=4).selectExpr(
+        # Nine of ten rows have the same key.
         "1 AS dt",
         "IF(id % 10 = 0, id, 7) AS id",
         "CONCAT('n', id) AS name",
     )
-    table.upsert(given)
+    table.upsert(changes)
     expected = [(1, 7, "n11999"), *((1, number, f"n{number}") for number in range(0, 12_000, 10))]
     assert rows(table) == sorted(expected)
-    table.upsert(given.where("name < 'n11990'"))
+    table.upsert(changes.where("name < 'n11990'"))
     expected[0] = (1, 7, "n11989")
     assert rows(table) == sorted(expected)
     assert table.verify(progress=False).ok
 
 
 @EACH_LAYOUT
-def test_partitions_of_one_row_beside_a_giant(
+def test_partitions_of_one_row_and_a_huge_one(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = create(spark, tmp_path, options)
-    given = spark.range(0, 6_000, numPartitions=4).selectExpr(
+    changes = spark.range(0, 6_000, numPartitions=4).selectExpr(
         "CAST(IF(id % 200 = 0, id, 1) AS INT) AS dt", "id", "'old' AS name"
     )
-    table.upsert(given)
-    table.upsert(given.where("id % 100 < 25").selectExpr("dt", "id", "'new' AS name"))
+    table.upsert(changes)
+    table.upsert(changes.where("id % 100 < 25").selectExpr("dt", "id", "'new' AS name"))
     expected = [
         (number if number % 200 == 0 else 1, number, "new" if number % 100 < 25 else "old")
         for number in range(6_000)
@@ -110,12 +110,12 @@ def test_without_rows_there_is_no_snapshot(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = create(spark, tmp_path, options)
-    given = spark.range(3).selectExpr("1 AS dt", "id", "'a' AS name")
-    table.upsert(given.where("id > 5"))
+    changes = spark.range(3).selectExpr("1 AS dt", "id", "'a' AS name")
+    table.upsert(changes.where("id > 5"))
     assert table.snapshot_id is None
-    table.upsert(given)
+    table.upsert(changes)
     last = table.snapshot_id
-    table.upsert(given.where("id > 5"))
+    table.upsert(changes.where("id > 5"))
     assert table.snapshot_id == last
     assert rows(table) == [(1, 0, "a"), (1, 1, "a"), (1, 2, "a")]
 
@@ -125,12 +125,12 @@ def test_a_null_in_the_key_of_one_task_is_refused(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
     table = create(spark, tmp_path, options)
-    given = spark.range(0, 1_000, numPartitions=4).selectExpr(
+    changes = spark.range(0, 1_000, numPartitions=4).selectExpr(
         "1 AS dt", "IF(id = 600, NULL, id) AS id", "'a' AS name"
     )
     with pytest.raises(UnsupportedError, match="column id: found null, expected NOT NULL"):
-        table.upsert(given)
+        table.upsert(changes)
     table.refresh()
     assert table.snapshot_id is None
-    table.upsert(given.where("id < 500"))
+    table.upsert(changes.where("id < 500"))
     assert table.count() == 500

@@ -1,4 +1,4 @@
-"""`foreachBatch(upsert_sink(...))`: what a stream gives is in the table once."""
+"""`foreachBatch(upsert_sink(...))`: the rows of a stream are in the table exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tables.paimon.keyed.sink_tables import history, names_of, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Of which batch each snapshot is, and what it is.
+# The batch of each snapshot, and its kind.
 HISTORY = [
     (2 + 2 * batch + step, kind, batch)
     for batch in range(3)
@@ -54,7 +54,7 @@ def test_a_batch_that_spark_runs_again_is_passed_over(spark: SparkSession, tmp_p
     run(spark, tmp_path)
     table = opened(tmp_path)
     table.upsert(rows_of({2: "by another"}))
-    for name in ("1", ".1.crc"):  # as if it was killed before it wrote that the batch is done
+    for name in ("1", ".1.crc"):  # as if it had been killed before it wrote that the batch is done
         (tmp_path / "checkpoint" / "commits" / name).unlink()
     add_batch(tmp_path, 2)
     run(spark, tmp_path)
@@ -63,7 +63,7 @@ def test_a_batch_that_spark_runs_again_is_passed_over(spark: SparkSession, tmp_p
 
 
 def test_a_new_checkpoint_needs_a_new_name(spark: SparkSession, tmp_path: Path) -> None:
-    """Its batches count from 0 again, and would all be taken for old ones."""
+    """Its batches count from 0 again, and would all be mistaken for old ones."""
     from pyspark.errors import StreamingQueryException
 
     make(tmp_path, 2)
@@ -85,7 +85,7 @@ def test_a_sink_whose_name_a_new_query_has_taken_is_refused(
     old(spark.createDataFrame([(0, "first")], "id BIGINT, name STRING"), 0)
     (tmp_path / "checkpoint").mkdir()
     add_batch(tmp_path, 1)
-    run(spark, tmp_path)  # batch 0 is there, as far as it can know; batch 1 is written
+    run(spark, tmp_path)  # batch 0 is committed, as far as it can know; batch 1 is written
     assert history(table, 4) == [(4, "APPEND", 1), (5, "COMPACT", 1)]
     with pytest.raises(ConflictError, match="another sink of this name is live"):
         old(spark.range(1).selectExpr("id", "'lost' AS name"), 2)

@@ -30,7 +30,7 @@ def is_missing(package: str) -> bool:
 
 @pytest.fixture(scope="session")
 def moto_port() -> Iterator[int]:
-    """A server of S3's protocol, in a process of its own."""
+    """A server of S3's protocol, in a separate process."""
     if is_missing("moto"):
         pytest.skip("needs moto[server]")
     with socket.socket() as probe:
@@ -68,7 +68,7 @@ def bucket(moto_port: int) -> str:
 
 
 def new_bucket(moto_port: int) -> str:
-    """Make a bucket in which nothing is."""
+    """Make an empty bucket."""
     name = f"lake-{uuid.uuid4().hex}"
     request = urllib.request.Request(f"http://127.0.0.1:{moto_port}/{name}", method="PUT")
     urllib.request.urlopen(request).close()
@@ -82,8 +82,8 @@ def open_s3(request: pytest.FixtureRequest, proxy: FaultProxy, bucket: str) -> O
         pytest.skip("needs s3fs")
 
     def opener(retry: Retry = QUICK, folder: str = "table", **options: Any) -> Storage:
-        given = KEYS | {"endpoint_url": proxy.endpoint, "library": request.param} | options
-        return Storage.open(f"s3://{bucket}/{folder}", given, retry=retry)
+        settings = KEYS | {"endpoint_url": proxy.endpoint, "library": request.param} | options
+        return Storage.open(f"s3://{bucket}/{folder}", settings, retry=retry)
 
     return opener
 

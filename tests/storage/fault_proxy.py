@@ -20,7 +20,7 @@ _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect"}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as the client sent it, with the path as it stands on the wire."""
+    """A request as the client sent it, with the path as it is on the wire."""
 
     method: str
     path: str
@@ -64,12 +64,12 @@ class FaultProxy:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def fail(self, fault: Fault, times: int = 1, *, method: str = "GET") -> None:
-        """Let the next `times` requests of that method go wrong."""
+        """Let the next `times` requests with this method fail."""
         with self._lock:
             self._faults += [(method, fault)] * times
 
     def take(self, request: Request) -> Fault | None:
-        """Note the request, and give the fault that is meant for it."""
+        """Note the request, and return its fault."""
         with self._lock:
             self.requests.append(request)
             for position, (method, fault) in enumerate(self._faults):
@@ -102,10 +102,10 @@ class _Server(ThreadingHTTPServer):
     proxy: FaultProxy
     target: int
     daemon_threads = True
-    block_on_close = False  # a connection that a client keeps open must not hold the tests up
+    block_on_close = False  # a connection that a client keeps open must not delay the tests
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up is part of the game."""
+        """Clients that hang up are expected."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -176,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _drop(self, *, reset: bool = True) -> None:
         self.wfile.flush()
-        if reset:  # a linger of zero seconds sends RST in place of FIN
+        if reset:  # with a linger of zero seconds, RST is sent instead of FIN
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.close_connection = True
@@ -186,4 +186,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
 
     def log_message(self, *_arguments: object) -> None:
-        """Nothing to the terminal."""
+        """Print nothing."""

@@ -1,4 +1,4 @@
-"""Names that several try to take, and files that are replaced."""
+"""Names that several writers try to take, and files that are replaced."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def no_links(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_one_of_several_gets_a_name_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody who looks for the name first, and then takes it, comes through this."""
+    """A writer that looks for the name first, and then takes it, does not pass this."""
     look, barrier = Path.exists, threading.Barrier(2)
 
     def slow(path: Path) -> bool:
-        found = look(path)
+        result = look(path)
         with suppress(threading.BrokenBarrierError):
             barrier.wait(1)
-        return found
+        return result
 
     monkeypatch.setattr(Path, "exists", slow)
     storage = Storage.open(tmp_path)
@@ -84,7 +84,7 @@ def test_a_disk_that_cannot_give_a_name_to_one_is_not_committed_to(
     assert [path.name for path in sorted((tmp_path / "t").rglob("manifest/*"))] == before
     assert ids(table) == [1]
     storage = Storage.open(tmp_path)
-    storage.put("unique", b"1")  # of which there is one writer
+    storage.put("unique", b"1")  # which has only one writer
     with pytest.raises(NameTakenError):
         storage.put("unique", b"2")
     assert (tmp_path / "unique").read_bytes() == b"1"
@@ -111,7 +111,7 @@ def test_what_a_disk_says_of_exclusive_renames(
 
 
 def test_a_file_system_that_looks_first_is_not_committed_to() -> None:
-    """Most file systems of fsspec look for a name, and then write."""
+    """Most file systems of fsspec check for the name, and then write."""
     fsspec: Any = importlib.import_module("fsspec")
     memory: Any = importlib.import_module("fsspec.implementations.memory")
     plain = {"protocol": "plain", "pipe_file": fsspec.AbstractFileSystem.pipe_file}
@@ -140,6 +140,6 @@ def test_a_file_is_replaced(storage: Storage) -> None:
     assert storage.list("snapshot", hidden=True).paths.to_pylist() == ["snapshot/LATEST"]
 
 
-def test_nothing_is_left_beside_a_replaced_file(tmp_path: Path) -> None:
+def test_nothing_is_left_next_to_a_replaced_file(tmp_path: Path) -> None:
     Storage.open(tmp_path).replace("LATEST", b"1")
     assert [path.name for path in tmp_path.iterdir()] == ["LATEST"]

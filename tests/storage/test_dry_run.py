@@ -1,4 +1,4 @@
-"""A dry run sees its own changes; the files stay as they are."""
+"""A dry run sees its own changes; the files do not change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_is_written_is_seen_there_and_nowhere_else(real: Storage) -> None:
 
 def test_names_are_taken_by_what_is_there_and_what_was_written(real: Storage) -> None:
     dry_run = real.dry_run()
-    dry_run.put("a", b"a")  # the same bytes: an answer that got lost
+    dry_run.put("a", b"a")  # the same bytes: an answer that was lost
     dry_run.put("new", b"1")
     for path in ("a", "new"):
         with pytest.raises(NameTakenError):
@@ -75,10 +75,10 @@ def test_files_are_moved(real: Storage) -> None:
 def test_a_file_that_was_replaced_since_its_listing_is_gone(real: Storage) -> None:
     dry_run = real.dry_run()
     dry_run.put("d", b"1")
-    known = dry_run.stat("d")
+    info = dry_run.stat("d")
     dry_run.replace("d", b"2")
     with pytest.raises(FileGoneError):
-        dry_run.source("d", known.size, known.version).read(0, 1)
+        dry_run.source("d", info.size, info.version).read(0, 1)
 
 
 def test_it_never_leaves_its_process(real: Storage) -> None:

@@ -1,4 +1,4 @@
-"""Files on a disk: names that appear whole, links, and what other programs leave about."""
+"""Files on a disk: names that appear complete, links, and files of other programs."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_a_round_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.Monkey
         return real_open(path, flags)
 
     monkeypatch.setattr(os, "open", counting_open)
-    ranges = [Range(sources[place % 2], 5 * place, 3) for place in range(12)]
+    ranges = [Range(sources[number % 2], 5 * number, 3) for number in range(12)]
     assert storage.read_ranges(ranges) == [
-        bytes(range(5 * place, 5 * place + 3)) for place in range(12)
+        bytes(range(5 * number, 5 * number + 3)) for number in range(12)
     ]
     assert opened == ["a", "b"]
 
@@ -65,7 +65,7 @@ def test_a_round_opens_each_file_once(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_put_leaves_only_its_file_with_the_rights_of_any_new_file(tmp_path: Path) -> None:
     Storage.open(tmp_path).put("x/a", b"data")
     (tmp_path / "plain").write_bytes(b"")
-    assert [one.name for one in (tmp_path / "x").iterdir()] == ["a"]
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["a"]
     mode = stat.S_IMODE((tmp_path / "x" / "a").stat().st_mode)
     assert mode == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 
@@ -82,7 +82,7 @@ def test_a_put_without_hard_links_does_not_replace_either(
     with pytest.raises(NameTakenError):
         storage.put("a", b"two")
     assert (tmp_path / "a").read_bytes() == b"one"
-    assert [one.name for one in tmp_path.iterdir()] == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 def test_of_many_writers_of_one_name_one_wins_and_readers_see_it_whole(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_start_takes_one_call_to_open_and_is_the_same_without_it(
     assert (spent.stats, spent.reads, spent.bytes_read) == (5, 4, 7 + 3 * 64)
 
 
-def test_what_is_no_file_has_no_start(tmp_path: Path) -> None:
+def test_not_a_file_has_no_start(tmp_path: Path) -> None:
     storage = Storage.open(tmp_path)
     storage.put("a", b"x")
     (tmp_path / "folder").mkdir()

@@ -100,7 +100,9 @@ def test_moves_without_hard_links(
     assert (tmp_path / "b").read_bytes() == b"content"
 
 
-def test_other_errors_of_a_disk_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_a_disk_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     storage = Storage.open(tmp_path)
     storage.put("a", b"content")
 
@@ -131,7 +133,7 @@ def test_no_folder_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault("status", 503), Fault("reset"), Fault("lost")], ids=lambda one: one.kind
+    "fault", [Fault("status", 503), Fault("reset"), Fault("lost")], ids=lambda fault: fault.kind
 )
 def test_what_fails_once_is_tried_again(open_s3: Opener, proxy: FaultProxy, fault: Fault) -> None:
     storage = open_s3()
@@ -148,6 +150,17 @@ def test_the_bytes_of_a_copy_do_not_come_here(s3: Storage, proxy: FaultProxy) ->
     s3.put("a", b"content")
     with proxy.watch() as seen:
         s3.move("a", "b")
-    assert [one for one in seen if one.startswith("GET") and "list-type" not in one] == []
-    assert len([one for one in seen if one.startswith("PUT") and one.endswith("/table/b")]) == 1
+    assert [
+        request for request in seen if request.startswith("GET") and "list-type" not in request
+    ] == []
+    assert (
+        len(
+            [
+                request
+                for request in seen
+                if request.startswith("PUT") and request.endswith("/table/b")
+            ]
+        )
+        == 1
+    )
     assert s3.list().paths.to_pylist() == ["b"]

@@ -33,7 +33,7 @@ from alcid.testing import CountingSource
 
 
 @pytest.mark.parametrize(
-    ("given", "scheme", "text"),
+    ("location", "scheme", "text"),
     [
         ("/a/b/", "file", "/a/b"),
         ("/", "file", "/"),
@@ -50,21 +50,22 @@ from alcid.testing import CountingSource
         (Path("/a/b"), "file", "/a/b"),
     ],
 )
-def test_locations(given: str | Path, scheme: str, text: str) -> None:
-    assert Location.parse(given) == Location(scheme, text)
+def test_locations(location: str | Path, scheme: str, text: str) -> None:
+    assert Location.parse(location) == Location(scheme, text)
 
 
 @pytest.mark.parametrize(
-    "given", ["s3://key:hush@lake/x", "ftp://me:hush@host/x", "s3://", "s3:///x", "file://host/x"]
+    "location",
+    ["s3://key:hush@lake/x", "ftp://me:hush@host/x", "s3://", "s3:///x", "file://host/x"],
 )
-def test_locations_that_cannot_be(given: str) -> None:
+def test_impossible_locations(location: str) -> None:
     with pytest.raises(OptionError) as caught:
-        Location.parse(given)
+        Location.parse(location)
     assert "hush" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "options",
     [
         {"key": "K", "secret": "S", "token": "T", "endpoint_url": "http://h:1", "anon": False},
         {
@@ -98,7 +99,7 @@ def test_locations_that_cannot_be(given: str) -> None:
         },
     ],
 )
-def test_spellings_of_s3_options_mean_the_same(given: dict[str, Any]) -> None:
+def test_spellings_of_s3_options_mean_the_same(options: dict[str, Any]) -> None:
     expected = {
         "access_key": "K",
         "secret_key": "S",
@@ -110,11 +111,11 @@ def test_spellings_of_s3_options_mean_the_same(given: dict[str, Any]) -> None:
         "connect_timeout": 5.0,
         "request_timeout": 20.0,
     }
-    assert arrow_s3_options(given) == expected
+    assert arrow_s3_options(options) == expected
 
 
 def test_options_for_s3fs() -> None:
-    given = {
+    options = {
         "access_key": "K",
         "secret_key": "S",
         "endpoint_override": "h:1",
@@ -124,7 +125,7 @@ def test_options_for_s3fs() -> None:
         "requester_pays": True,
         "client_kwargs": {"verify": False},
     }
-    assert s3fs_options(given, 2) == {
+    assert s3fs_options(options, 2) == {
         "key": "K",
         "secret": "S",
         "endpoint_url": "http://h:1",
@@ -139,7 +140,7 @@ def test_options_for_s3fs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("options", "problem"),
     [
         ({"acess_key": "hush"}, "unknown storage options for s3: acess_key"),
         ({"client_kwargs": {"verify": "hush"}}, "unknown storage options for s3: client_kwargs"),
@@ -150,10 +151,10 @@ def test_options_for_s3fs() -> None:
     ],
 )
 def test_bad_options_are_named_and_their_values_not_shown(
-    given: dict[str, Any], problem: str
+    options: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(OptionError, match=problem) as caught:
-        Storage.open("s3://lake/x", given)
+        Storage.open("s3://lake/x", options)
     assert "hush" not in str(caught.value)
 
 
@@ -214,7 +215,7 @@ def test_the_status_behind_an_error_decides(status: int, transient: bool, gone: 
 
 
 def tries_of(failures: list[Exception], policy: Retry) -> tuple[int, int]:
-    """How often it was called, and how often told to be a retry."""
+    """How often it was called, and how often as a retry."""
     calls, retries = [0], [0]
 
     def call() -> None:
@@ -234,7 +235,7 @@ def test_tries_end_with_the_first_success() -> None:
     assert tries_of([TimeoutError(), OSError(errno.EPIPE, "x")], Retry(wait=0.001)) == (3, 2)
 
 
-def test_the_last_cause_is_told() -> None:
+def test_the_last_cause_is_reported() -> None:
     with pytest.raises(StorageError) as caught:
         tries_of([TimeoutError("one"), TimeoutError("two")], Retry(tries=2, wait=0.001))
     assert str(caught.value) == "f: read: TimeoutError: two (tried 2 times)"

@@ -1,4 +1,4 @@
-"""S3 against a real server: requests counted on the wire, and every kind of bad answer."""
+"""S3 and a real server: requests counted on the wire, and every kind of bad answer."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.storage.conftest import KEYS, Opener
 from tests.storage.fault_proxy import Fault, FaultProxy
 
 DATA = random.Random(11).randbytes(400_000)
-SMALL, LARGE = (5, 10), (1000, 200_000)  # an error's text fits into the second only
+SMALL, LARGE = (5, 10), (1000, 200_000)  # the error's text fits into the second only
 
 
 def reads(seen: list[str]) -> list[str]:
     """The ranges that were asked for."""
-    return sorted(one.split("=")[-1] for one in seen if one.startswith("GET"))
+    return sorted(request.split("=")[-1] for request in seen if request.startswith("GET"))
 
 
 def test_a_listing_is_one_request(s3: Storage, proxy: FaultProxy) -> None:
@@ -38,7 +38,7 @@ def test_a_read_of_a_known_file_is_one_request(s3: Storage, proxy: FaultProxy) -
     source.read(0, 1)  # Arrow asks for the size before the first one
     with proxy.watch() as seen:
         assert source.read(100, 50) == DATA[100:150]
-    assert [one.split(" ")[0] for one in seen] == ["GET"]
+    assert [request.split(" ")[0] for request in seen] == ["GET"]
     assert reads(seen) == ["100-149"]
 
 
@@ -63,7 +63,7 @@ def test_the_size_of_a_file_is_asked_for_once_and_only_by_arrow(
     with proxy.watch() as seen:
         assert s3.read_many(ranges) == [DATA[at : at + 10] for _, at, _ in ranges]
     assert len(reads(seen)) == 3
-    heads = [one for one in seen if one.startswith("HEAD")]
+    heads = [request for request in seen if request.startswith("HEAD")]
     assert (len(heads), s3.traffic.requests) in {(0, 3), (1, 4)}
     assert s3.traffic.stats == len(heads)
 
@@ -108,7 +108,7 @@ def test_a_fault_that_passes_does_not_change_the_answer(
 
 @pytest.mark.parametrize("where", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize(
-    "fault", [Fault("status", 503), Fault("truncate")], ids=lambda one: one.kind
+    "fault", [Fault("status", 503), Fault("truncate")], ids=lambda fault: fault.kind
 )
 def test_a_fault_that_stays_is_reported_after_the_last_try(
     s3: Storage, proxy: FaultProxy, fault: Fault, where: tuple[int, int]
@@ -133,7 +133,7 @@ def test_a_refusal_is_not_tried_again(
     s3.put("a", DATA)
     source = s3.source("a", len(DATA))
     source.read(0, 1)
-    for method in ("GET", "HEAD"):  # Arrow asks why when it could not read the first answer
+    for method in ("GET", "HEAD"):  # Arrow asks for the reason of a failed first read
         proxy.fail(Fault("status", 403, "AccessDenied"), 9, method=method)
     with proxy.watch() as seen, pytest.raises(StorageError) as caught:
         source.read(*where)
@@ -271,7 +271,7 @@ def test_a_first_listing_that_fails_is_tried_by_page_once_the_server_has_answere
     proxy.fail(Fault("status", 503), 2)
     with proxy.watch() as seen:
         assert s3.list().paths.to_pylist() == ["a"]
-    assert [one.split(" ")[0] for one in seen] == ["GET", "HEAD", "GET", "GET"]
+    assert [request.split(" ")[0] for request in seen] == ["GET", "HEAD", "GET", "GET"]
     assert s3.traffic.retries == 1
 
 

@@ -1,4 +1,4 @@
-"""What holds for every storage: the same listing, bytes and errors, wherever the files lie."""
+"""What holds for every storage: the same listing, bytes and errors."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_ranges_in_any_order_overlapping_adjacent_and_empty(storage: Storage) ->
     expected = [DATA[offset : offset + length] for offset, length in ranges]
     assert storage.source("a").read_ranges(ranges) == expected
     assert storage.source("a", len(DATA)).read_ranges(ranges) == expected
-    assert storage.read_many([("a", *one) for one in ranges]) == expected
+    assert storage.read_many([("a", *range_) for range_ in ranges]) == expected
 
 
 def test_one_round_over_many_files_keeps_the_order(storage: Storage) -> None:
@@ -133,7 +133,7 @@ def test_a_round_reads_sources_of_others_too(storage: Storage, tmp_path: Path) -
     other.put("a", DATA[::-1])
     own, theirs, plain = storage.source("a"), other.source("a"), BytesSource(b"0123456789")
     before, theirs_before = storage.traffic, other.traffic
-    found = storage.read_ranges(
+    parts = storage.read_ranges(
         [
             Range(plain, 2, 3),
             Range(own, 10, 5),
@@ -143,22 +143,22 @@ def test_a_round_reads_sources_of_others_too(storage: Storage, tmp_path: Path) -
             Range(plain, 0, 0),
         ]
     )
-    assert found == [b"234", DATA[10:15], DATA[::-1][:4], DATA[15:20], DATA[20:25], b""]
+    assert parts == [b"234", DATA[10:15], DATA[::-1][:4], DATA[15:20], DATA[20:25], b""]
     assert (storage.traffic - before).reads == 1  # side by side, in one file
     assert (other.traffic - theirs_before).reads == 1
 
 
 def test_a_round_checks_every_range(storage: Storage) -> None:
     storage.put("a", b"0123456789")
-    known, unknown = storage.source("a", 10), storage.source("a")
+    sized, unknown = storage.source("a", 10), storage.source("a")
     for offset, length in ((-1, 1), (0, -1), (5, 6), (11, 1), (1 << 63, 1), (0, 1 << 70)):
         with pytest.raises(FormatError, match="range outside of the file"):
-            storage.read_ranges([Range(known, 0, 1), Range(known, offset, length)])
+            storage.read_ranges([Range(sized, 0, 1), Range(sized, offset, length)])
     for offset, length in ((-1, 1), (1 << 60, 1), (1 << 63, 1)):
         with pytest.raises(FormatError, match="range outside of the file"):
-            storage.read_ranges([Range(known, 0, 1), Range(unknown, offset, length)])
+            storage.read_ranges([Range(sized, 0, 1), Range(unknown, offset, length)])
     with pytest.raises(FileGoneError):
-        storage.read_ranges([Range(known, 0, 1), Range(storage.source("no"), 0, 1)])
+        storage.read_ranges([Range(sized, 0, 1), Range(storage.source("no"), 0, 1)])
 
 
 def test_the_gap_is_wider_over_a_network(storage: Storage) -> None:
@@ -282,7 +282,7 @@ def test_formats_read_from_a_storage(storage: Storage) -> None:
     ranges=st.lists(
         st.tuples(
             st.sampled_from(["a", "b"]), st.integers(0, len(DATA)), st.integers(0, 20_000)
-        ).map(lambda one: (one[0], one[1], min(one[2], len(DATA) - one[1]))),
+        ).map(lambda drawn: (drawn[0], drawn[1], min(drawn[2], len(DATA) - drawn[1]))),
         max_size=30,
     ),
     gap=st.integers(0, 3000),
@@ -305,9 +305,11 @@ def test_any_ranges_equal_slices(
     expected = [files[name][offset : offset + length] for name, offset, length in ranges]
     assert storage.read_many(ranges) == expected
     sources = {name: storage.source(name, len(DATA)) for name in "ab"}
-    assert expected == storage.read_ranges([Range(sources[name], *one) for name, *one in ranges])
-    only = [one for one in ranges if one[0] == "a"]
-    assert storage.source("a").read_ranges(one[1:] for one in only) == [
+    assert expected == storage.read_ranges(
+        [Range(sources[name], *range_) for name, *range_ in ranges]
+    )
+    only = [range_ for range_ in ranges if range_[0] == "a"]
+    assert storage.source("a").read_ranges(range_[1:] for range_ in only) == [
         DATA[offset : offset + length] for _, offset, length in only
     ]
 
@@ -318,10 +320,10 @@ def test_starts_of_files_are_their_sizes_and_first_bytes(storage: Storage) -> No
         storage.put(path, DATA[:size])
     paths = [*sizes, "b/missing", "missing/too"]
     before = storage.traffic
-    found = storage.read_heads(paths, 100, {"b/d": 99, "g": 5_000})
+    heads = storage.read_heads(paths, 100, {"b/d": 99, "g": 5_000})
     spent = storage.traffic - before
     expected = [(size, DATA[: min(size, 100)]) for size in sizes.values()]
-    assert found == [*expected, None, None]
+    assert heads == [*expected, None, None]
     assert spent.bytes_read == sum(len(data) for _, data in expected)
     assert storage.read_heads([], 100, {}) == []
 

@@ -1,4 +1,4 @@
-"""Folders of Parquet files for the tests, and what their indexes must hold."""
+"""Folders of Parquet files for the tests, and the indexes that they must have."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows_of(seed: int, count: int = 60) -> pa.Table:
 
 
 def put_table(storage: Storage, path: str, table: pa.Table) -> None:
-    """Write a file, over one that is there."""
+    """Write a file, or replace an existing one."""
     data = io.BytesIO()
     pq.write_table(table, data)
     storage.delete([path])
@@ -57,7 +57,7 @@ def path_of(number: int) -> str:
 
 
 def fill(storage: Storage, count: int, first: int = 0) -> dict[str, pa.Table]:
-    """Files with rows of their own, and their tables by path."""
+    """Files with different rows, and their tables by path."""
     tables = {path_of(number): rows_of(number) for number in range(first, first + count)}
     for path, table in tables.items():
         put_table(storage, path, table)
@@ -82,9 +82,9 @@ def check_indexes(
     tables: Mapping[str, pa.Table],
     options: Mapping[str, str | int | float] = OPTIONS,
 ) -> None:
-    """Every file has these indexes and no others, byte for byte as `FileIndex` builds them."""
+    """Check that every file has exactly these indexes, byte for byte as `FileIndex` builds them."""
     assert bundles.paths.to_pylist() == sorted(tables)
-    for place, path in enumerate(sorted(tables)):
+    for row, path in enumerate(sorted(tables)):
         container = FileIndex.build(tables[path], options).container
         expected = {
             PayloadKind.index(entry.column, entry.index_type): b""
@@ -92,9 +92,9 @@ def check_indexes(
             else container.section(entry).read(0, entry.length)
             for entry in container.entries
         }
-        found = {}
+        payloads_read = {}
         for kind in bundles.kinds:
-            payload = bundles.coverage(kind).payload(place)
+            payload = bundles.coverage(kind).payload(row)
             if kind.type == INDEX and payload is not None:
-                found[kind] = payload.read(0, payload.size)
-        assert found == expected, path
+                payloads_read[kind] = payload.read(0, payload.size)
+        assert payloads_read == expected, path

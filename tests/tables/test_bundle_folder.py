@@ -1,4 +1,4 @@
-"""Bundles of a folder: their names, merging, removal, and what is done about damaged ones."""
+"""Bundles of a folder: names, merging, removal, and the handling of damaged ones."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_many_bundles_are_merged_and_the_old_removed_later(
     check_indexes(bundles, tables)
     assert bundles.statistics("id")[0].values[:3].equals(statistics)
     assert bundles.schemas.null_count == 0
-    # The next build finds them too young, one after the time of grace does not.
+    # The next build finds them too young, one after the grace period does not.
     indexes.build(OPTIONS)
     assert bundle_names(local) == names
     monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
@@ -140,29 +140,29 @@ def test_what_fills_several_bundles_is_merged_to_several(
 ) -> None:
     indexes = build_one_by_one(local, 5)
     tables = {path_of(number): rows_of(number) for number in range(5)}
-    found = opened(indexes, local)
-    sizes = np.sum([found.coverage(kind).lengths for kind in found.kinds], axis=0)
+    bundle_set = opened(indexes, local)
+    sizes = np.sum([bundle_set.coverage(kind).lengths for kind in bundle_set.kinds], axis=0)
     monkeypatch.setattr(bundle_folder, "FULL_BYTES", int(sizes[0]) + 1)
     counts = Counter((int(sizes[:number].sum()) // (int(sizes[0]) + 1)) for number in range(5))
     old = bundle_names(local)
     folder = BundleFolder(local, "_alcid")
     bundle_folder.merge_folder(folder, folder.load(), list_data_files(local))
-    found = opened(indexes, local)
-    assert [bundle.file_count for bundle in found.bundles] == list(counts.values())
-    *others, last = [bundle.replaces for bundle in found.bundles]
+    bundle_set = opened(indexes, local)
+    assert [bundle.file_count for bundle in bundle_set.bundles] == list(counts.values())
+    *others, last = [bundle.replaces for bundle in bundle_set.bundles]
     assert (set(others), last) == ({()}, tuple(old))
-    check_indexes(found, tables)
+    check_indexes(bundle_set, tables)
 
 
 def test_full_bundles_do_not_count_as_many(local: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     build_one_by_one(local, 4)
     monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 3)
-    found = BundleFolder(local, "_alcid").load()
+    bundles = BundleFolder(local, "_alcid").load()
     listing = list_data_files(local)
-    assert len(bundle_folder.bundles_to_merge(found, listing)) == 4
-    size = sum(bundle.source.size for bundle in found.bundles)
+    assert len(bundle_folder.bundles_to_merge(bundles, listing)) == 4
+    size = sum(bundle.source.size for bundle in bundles.bundles)
     monkeypatch.setattr(bundle_folder, "FULL_BYTES", size)
-    assert not bundle_folder.bundles_to_merge(found, listing)
+    assert not bundle_folder.bundles_to_merge(bundles, listing)
 
 
 def test_merging_forgets_files_that_are_gone_or_changed(
@@ -181,10 +181,10 @@ def test_bundles_without_a_live_file_are_merged_to_an_empty_one(local: Storage) 
     build_one_by_one(local, 2)
     local.delete([path_of(0), path_of(1)])
     folder = BundleFolder(local, "_alcid")
-    found = folder.load()
-    bundle_folder.merge_folder(folder, found, list_data_files(local))
+    bundles = folder.load()
+    bundle_folder.merge_folder(folder, bundles, list_data_files(local))
     (bundle,) = folder.load().current
-    assert (bundle.file_count, bundle.replaces) == (0, found.names)
+    assert (bundle.file_count, bundle.replaces) == (0, bundles.names)
 
 
 def test_a_bundle_that_is_damaged_as_a_whole_is_built_again_and_removed(local: Storage) -> None:
@@ -286,11 +286,11 @@ def test_a_bundle_that_vanishes_while_it_is_opened_is_no_error(
     real, left = Storage.list, [1]
 
     def vanishing(self: Storage, under: str = "", **options: Any) -> Listing:
-        found = real(self, under, **options)
+        listed = real(self, under, **options)
         if under and left[0]:
             left[0] -= 1
-            self.delete([found.paths[0].as_py()])
-        return found
+            self.delete([listed.paths[0].as_py()])
+        return listed
 
     monkeypatch.setattr(Storage, "list", vanishing)
     listing = real(local, suffix=".parquet")
@@ -309,9 +309,9 @@ def test_bundles_that_vanish_while_they_are_merged_do_not_spoil_the_build(
     monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 0)
     real = bundle_folder.bundles_to_merge
 
-    def and_then_gone(found: FolderBundles, listing: Listing) -> tuple[Bundle, ...]:
-        chosen = real(found, listing)
-        local.delete(f"_alcid/{name}" for name in found.names)
+    def and_then_gone(bundles: FolderBundles, listing: Listing) -> tuple[Bundle, ...]:
+        chosen = real(bundles, listing)
+        local.delete(f"_alcid/{name}" for name in bundles.names)
         return chosen
 
     monkeypatch.setattr(folder_indexes, "bundles_to_merge", and_then_gone)
@@ -350,7 +350,7 @@ def test_replaced_bundles_are_not_used_and_unknown_names_do_no_harm(local: Stora
         ("_delta_log/00.parquet", False),
     ],
 )
-def test_data_files_are_told_by_their_names(local: Storage, name: str, is_data: bool) -> None:
+def test_data_files_are_recognized_by_their_names(local: Storage, name: str, is_data: bool) -> None:
     local.put(name, b"any bytes")
     assert list_data_files(local).paths.to_pylist() == ([name] if is_data else [])
 
@@ -366,7 +366,7 @@ def test_markers_of_folders_are_no_data_but_empty_parquet_files_are(local: Stora
 def test_a_merge_rewrites_the_small_bundles_and_leaves_the_large_one_alone(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """39 builds of one file on a table of 200 rewrote all 41 bundles; now the new ones."""
+    """39 builds of one file on a table of 200 rewrote all 41 bundles; now only the new ones."""
     monkeypatch.setattr(bundle_folder, "GRACE", timedelta(0))
     count, builds = 200, 39
     options = {"file-index.bitmap.columns": "class_id"}
@@ -386,7 +386,7 @@ def test_a_merge_rewrites_the_small_bundles_and_leaves_the_large_one_alone(
         assert indexes.build(options).indexed == 1
         assert set(states(opened(indexes, local), KINDS[0])) == {"FRESH"}
     bundles = opened(indexes, local)
-    assert merges == [(1,) * 16, (16, *[1] * 15)]  # 15 footers weigh as much as 16 merged
+    assert merges == [(1,) * 16, (16, *[1] * 15)]  # 15 footers are as large as 16 merged ones
     assert [bundle.file_count for bundle in bundles.bundles] == [count, 31, *[1] * 8]
     check_indexes(bundles, tables, options)
 
@@ -414,6 +414,6 @@ def test_what_a_merged_bundle_replaced_stays_replaced_when_it_is_merged(
 ) -> None:
     monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 1)
     build_one_by_one(local, 3)
-    found = BundleFolder(local, "_alcid").load()
-    (last,) = found.current
-    assert last.replaces == found.names[:-1]
+    bundles = BundleFolder(local, "_alcid").load()
+    (last,) = bundles.current
+    assert last.replaces == bundles.names[:-1]

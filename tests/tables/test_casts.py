@@ -1,4 +1,4 @@
-"""Files that were written before the type of a column was changed."""
+"""Files that were written before a column changed its type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json = Any
 
 
 def field(kind: Json) -> Field:
-    """A column of a type, as a schema file has it."""
+    """A column of a type, as in a schema file."""
     described = {"id": 0, "name": "v", "type": kind}
     empty = {"partitionKeys": [], "primaryKeys": [], "options": {}, "highestFieldId": 0, "id": 0}
     return TableSchema.parse(json.dumps({**empty, "fields": [described]}).encode()).fields[0]
@@ -36,12 +36,14 @@ def row(*fields: tuple[int, str, Json]) -> Json:
     return {"type": "ROW", "fields": described}
 
 
-def converted(own: Json, wanted: Json, values: Sequence[Any], kind: pa.DataType) -> list[Any]:
-    """Values of one type as those of another, in two chunks of which one is a slice."""
-    found = convert(field(own), field(wanted))
-    assert found is not None
+def converted(own: Json, current: Json, values: Sequence[Any], kind: pa.DataType) -> list[Any]:
+    """Values of one type converted to another, in two chunks, one of them a slice."""
+    convert_column = convert(field(own), field(current))
+    assert convert_column is not None
     whole = pa.array([None, *values], kind)
-    made = pickle.loads(pickle.dumps(found))(pa.chunked_array([whole.slice(1), whole.slice(0, 1)]))
+    made = pickle.loads(pickle.dumps(convert_column))(
+        pa.chunked_array([whole.slice(1), whole.slice(0, 1)])
+    )
     made.validate(full=True)
     found_values: list[Any] = made.to_pylist()
     assert found_values[-1] is None
@@ -52,9 +54,9 @@ def change_type(table: PaimonTable, column: str, kind: str) -> None:
     """Change the type of a column, as ALTER TABLE does."""
     described = json.loads(table.folder.latest_schema().to_json())
     described["id"] += 1
-    for one in described["fields"]:
-        if one["name"] == column:
-            one["type"] = kind
+    for field in described["fields"]:
+        if field["name"] == column:
+            field["type"] = kind
     path = f"schema/schema-{described['id']}"
     table.storage.create(path, json.dumps(described).encode())
     table.refresh()
@@ -72,18 +74,18 @@ def test_a_text_that_may_be_longer_is_not_converted_and_keeps_its_statistics(
     table = create(tmp_path, {"id": "INT", "v": "VARCHAR(3)"})
     table.append(pa.table({"id": pa.array([1], pa.int32()), "v": ["abc"]}))
     change_type(table, "v", "VARCHAR(9)")
-    found = table.scan("v = 'abcd'").explain()
-    left = {stage.name: stage.after.files for stage in found.stages}
+    explanation = table.scan("v = 'abcd'").explain()
+    left = {stage.name: stage.after.files for stage in explanation.stages}
     assert left["statistics"] == 0
     assert table.scan("v = 'abc'").to_arrow().to_pydict() == {"id": [1], "v": ["abc"]}
 
 
 def test_fields_of_a_row_go_by_their_ids() -> None:
     own = row((1, "x", "INT"), (2, "y", "STRING"))
-    wanted = row((2, "x", "STRING"), (5, "y", "INT"), (1, "z", "BIGINT"))
+    current = row((2, "x", "STRING"), (5, "y", "INT"), (1, "z", "BIGINT"))
     values = [{"x": 1, "y": "a"}, None, {"x": None, "y": "b"}]
     kind = pa.struct([("x", pa.int32()), ("y", pa.string())])
-    assert converted(own, wanted, values, kind) == [
+    assert converted(own, current, values, kind) == [
         {"x": "a", "y": None, "z": 1},
         None,
         {"x": "b", "y": None, "z": None},
@@ -95,10 +97,10 @@ def test_rows_within_arrays_and_maps_go_by_ids_too() -> None:
         array = {"type": "ARRAY", "element": inner}
         return {"type": "MAP", "key": "STRING NOT NULL", "value": array}
 
-    own, wanted = nested(row((1, "x", "INT"))), nested(row((2, "x", "INT"), (1, "y", "BIGINT")))
+    own, current = nested(row((1, "x", "INT"))), nested(row((2, "x", "INT"), (1, "y", "BIGINT")))
     kind = pa.map_(pa.string(), pa.list_(pa.struct([("x", pa.int32())])))
     values = [[("a", [{"x": 7}, None]), ("b", None)], [], None, [("c", [{"x": None}])]]
-    assert converted(own, wanted, values, kind) == [
+    assert converted(own, current, values, kind) == [
         [("a", [{"x": None, "y": 7}, None]), ("b", None)],
         [],
         None,
@@ -156,7 +158,7 @@ def test_decimals_are_written_with_all_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "wanted", "value", "kind", "found"),
+    ("own", "current", "value", "kind", "problem"),
     [
         ("INT", "DECIMAL(5, 2)", 1000, pa.int32(), r"too many digits, expected DECIMAL\(5, 2\)"),
         (
@@ -176,27 +178,27 @@ def test_decimals_are_written_with_all_digits() -> None:
     ids=str,
 )
 def test_a_value_that_java_does_not_read_either_is_an_error(
-    own: str, wanted: str, value: Any, kind: pa.DataType, found: str
+    own: str, current: str, value: Any, kind: pa.DataType, problem: str
 ) -> None:
-    with pytest.raises(UnsupportedError, match=found):
-        converted(own, wanted, [value], kind)
+    with pytest.raises(UnsupportedError, match=problem):
+        converted(own, current, [value], kind)
 
 
 @pytest.mark.parametrize(
-    ("own", "wanted"),
+    ("own", "current"),
     [
         ("DOUBLE", "STRING"),  # 1.0E10, and 1e+10
         ("STRING", "CHAR(3)"),  # Paimon pads it
         ("BYTES", "BINARY(3)"),
-        ("TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),  # by the zone of the reader
+        ("TIMESTAMP(6)", "TIMESTAMP(6) WITH LOCAL TIME ZONE"),  # in the zone of the reader
         ("TIME(3)", "STRING"),
         ("INT", {"type": "ARRAY", "element": "INT"}),
     ],
     ids=str,
 )
-def test_a_change_that_arrow_makes_otherwise_is_refused(own: str, wanted: Json) -> None:
+def test_a_change_that_arrow_makes_otherwise_is_refused(own: str, current: Json) -> None:
     with pytest.raises(UnsupportedError, match="such a change is not read"):
-        converted(own, wanted, [None], DataType.parse(own).to_arrow())
+        converted(own, current, [None], DataType.parse(own).to_arrow())
 
 
 def test_statistics_do_not_lose_a_row_of_a_column_that_was_narrowed(tmp_path: Path) -> None:
@@ -211,8 +213,8 @@ def test_statistics_and_indexes_of_the_older_type_leave_out_nothing(tmp_path: Pa
     table = create(tmp_path, {"id": "INT", "v": "DOUBLE"}, options=options)
     table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "v": [11.1, 3e9]}))
     change_type(table, "v", "INT")
-    for where, found in (("v = 11", [1]), ("v <= 11", [1]), ("v = 2147483647", [2])):
-        assert table.scan(where).to_arrow().to_pydict()["id"] == found
+    for where, ids in (("v = 11", [1]), ("v <= 11", [1]), ("v = 2147483647", [2])):
+        assert table.scan(where).to_arrow().to_pydict()["id"] == ids
 
 
 def test_a_value_that_is_not_cast_is_an_error_that_names_file_and_column(tmp_path: Path) -> None:

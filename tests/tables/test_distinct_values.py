@@ -1,4 +1,4 @@
-"""Statistics of a table: counts of distinct values, and the file that keeps them."""
+"""Statistics of a table: counts of distinct values, and the file that stores them."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def counted(
 
 def sketches(storage: Storage) -> dict[str, bytes]:
     """The sketches of the newest file, by column."""
-    name = max(one for one in bundle_names(storage) if one.startswith("statistics-"))
+    name = max(name for name in bundle_names(storage) if name.startswith("statistics-"))
     source = storage.source(f"_alcid/{name}")
     with puffin.open(io.BytesIO(source.read(0, source.size))) as reader:
         return {blob.properties["column"]: reader.read(blob) for blob in reader.blobs}
 
 
-def by_column(found: pa.Table) -> dict[str, tuple[int, int, int]]:
-    return {row["column"]: (row["ndv"], row["rows"], row["nulls"]) for row in found.to_pylist()}
+def by_column(table: pa.Table) -> dict[str, tuple[int, int, int]]:
+    return {row["column"]: (row["ndv"], row["rows"], row["nulls"]) for row in table.to_pylist()}
 
 
 def test_few_values_are_counted_exactly_everywhere(storage: Storage) -> None:
     tables = fill(storage, 5)
-    found = counted(storage)
+    table = counted(storage)
     whole = pa.concat_tables(tables.values())
     expected = [
         {
@@ -80,8 +80,8 @@ def test_few_values_are_counted_exactly_everywhere(storage: Storage) -> None:
         )
     ]
     days = {"column": "dt", "type": "DATE", "ndv": 3, "rows": 300, "nulls": 0}
-    assert found.to_pylist() == [*expected, days]
-    assert found.equals(read_stats(folder_of(storage), list_data_files(storage)))
+    assert table.to_pylist() == [*expected, days]
+    assert table.equals(read_stats(folder_of(storage), list_data_files(storage)))
     for name in ("id", "class_id", "score", "name"):
         sketch = ThetaSketch().update(whole[name])
         assert sketches(storage)[name] == sketch.to_bytes()
@@ -109,28 +109,28 @@ def test_many_values_are_counted_within_some_percent_and_by_any_workers(local: S
         for engine in (Threads(), Workers(1), Workers(2), Workers(5))
     ]
     assert results[1:] == results[:1] * 3
-    whole, found = pa.concat_tables(tables), read_stats(folder_of(local), list_data_files(local))
-    assert found is not None
-    for name, (ndv, rows, nulls) in by_column(found).items():
+    whole, stored = pa.concat_tables(tables), read_stats(folder_of(local), list_data_files(local))
+    assert stored is not None
+    for name, (ndv, rows, nulls) in by_column(stored).items():
         exact = len(whole[name].drop_null().unique())
         assert (rows, nulls) == (200_000, whole[name].null_count)
         assert ndv == exact if exact <= 4096 else abs(ndv - exact) <= 0.05 * exact, name
-    # The same as of one sketch for each file, united in the order of the files.
+    # Equal to the union of one sketch for each file, in the order of the files.
     united = ThetaSketch()
     for table in tables:
         united = united.union(ThetaSketch().update(table["number"]))
     assert sketches(local)["number"] == united.to_bytes()
-    assert by_column(found)["number"][0] == united.ndv
+    assert by_column(stored)["number"][0] == united.ndv
 
 
 def test_a_column_has_the_type_of_the_table_in_every_file(local: Storage) -> None:
-    """As the same number is two values in two types; and one file does not have the column."""
+    """The same number is two values in two types; and one file lacks the column."""
     put_table(local, "a.parquet", pa.table({"n": pa.array([1, 2, None], pa.int32())}))
     put_table(local, "b.parquet", pa.table({"N": pa.array([2, 3], pa.int64())}))
     put_table(local, "c.parquet", pa.table({"other": ["x"]}))
-    found = counted(local)
-    assert by_column(found) == {"n": (3, 6, 2), "other": (1, 6, 5)}
-    assert found["type"].to_pylist() == ["BIGINT", "STRING"]
+    table = counted(local)
+    assert by_column(table) == {"n": (3, 6, 2), "other": (1, 6, 5)}
+    assert table["type"].to_pylist() == ["BIGINT", "STRING"]
     expected = ThetaSketch().update(pa.array([1, 2, 3], pa.int64()))
     assert sketches(local)["n"] == expected.to_bytes()
 
@@ -145,8 +145,8 @@ def test_partition_columns_are_counted_from_the_paths(local: Storage) -> None:
     for folder, rows in (("a=1/b=x", 3), ("a=1/b=y", 2), ("a=2/b=x", 0)):
         put_table(local, f"{folder}/f.parquet", pa.table({"id": np.arange(rows)}))
     put_table(local, "a=3/b=__HIVE_DEFAULT_PARTITION__/f.parquet", pa.table({"id": [7, 8]}))
-    found = counted(local)
-    assert by_column(found) == {"id": (5, 7, 0), "a": (2, 7, 0), "b": (2, 7, 2)}
+    table = counted(local)
+    assert by_column(table) == {"id": (5, 7, 0), "a": (2, 7, 0), "b": (2, 7, 2)}
     assert by_column(counted(local, ["B"])) == {"b": (2, 7, 2)}
 
 
@@ -193,8 +193,8 @@ def test_the_file_says_what_it_is_of_and_is_no_bundle(local: Storage) -> None:
     (bundle,) = bundle_names(local)
     counted(local, ["id"])
     _, name = bundle_names(local)
-    found = folder_of(local).load(strict=True)
-    assert found.names == (bundle,)
+    bundles = folder_of(local).load(strict=True)
+    assert bundles.names == (bundle,)
     source = local.source(f"_alcid/{name}")
     with puffin.open(io.BytesIO(source.read(0, source.size))) as reader:
         (blob,) = reader.blobs
@@ -233,11 +233,11 @@ def test_damaged_statistics_are_as_good_as_none(local: Storage) -> None:
         assert read_stats(folder_of(local), list_data_files(local)) is None
 
 
-def test_they_lie_beside_indexes_in_a_folder_of_their_own(local: Storage, tmp_path: Path) -> None:
+def test_they_are_in_a_separate_folder_of_indexes(local: Storage, tmp_path: Path) -> None:
     fill(local, 1)
     folder = BundleFolder(Storage.open(tmp_path / "indexes"))
-    found = counted(local, folder=folder)
-    assert found.equals(read_stats(folder, list_data_files(local)))
+    table = counted(local, folder=folder)
+    assert table.equals(read_stats(folder, list_data_files(local)))
     assert len(folder.storage.list(hidden=True)) == 1
 
 
@@ -250,8 +250,8 @@ def test_a_table_without_files_or_rows_has_no_values(local: Storage) -> None:
     assert by_column(counted(local)) == {"id": (0, 0, 0)}
 
 
-def test_it_tells_how_far_it_is(local: Storage) -> None:
+def test_it_reports_its_progress(local: Storage) -> None:
     fill(local, 3)
-    told: list[tuple[int, int, int]] = []
-    counted(local, progress=lambda *state: told.append(state))
-    assert told == [(1, 3, 60), (2, 3, 120), (3, 3, 180)]
+    progress: list[tuple[int, int, int]] = []
+    counted(local, progress=lambda *state: progress.append(state))
+    assert progress == [(1, 3, 60), (2, 3, 120), (3, 3, 180)]

@@ -1,4 +1,4 @@
-"""Columns that are given, as columns of a table: by name, widened, null where they are missing."""
+"""Given columns fitted to a table: by name, widened, null if they are missing."""
 
 from __future__ import annotations
 
@@ -14,44 +14,44 @@ from alcid.tables.schema import fit_columns
 
 
 def test_a_table_without_files_takes_what_is_given() -> None:
-    given = pa.schema(
+    schema = pa.schema(
         [
             ("id", pa.int64()),
             ("dt", pa.date32()),
             ("tags", pa.list_(pa.field("x", pa.large_string(), nullable=False))),
         ]
     )
-    found = fit_columns(given, None, ["dt"])
+    fitted = fit_columns(schema, None, ["dt"])
     expected = pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.string()))])
-    assert found.schema == expected
-    assert (found.sources, found.partitions, found.partition_sources) == ((0, 2), ("dt",), (1,))
+    assert fitted.schema == expected
+    assert (fitted.sources, fitted.partitions, fitted.partition_sources) == ((0, 2), ("dt",), (1,))
 
 
 def test_columns_go_by_name_in_the_order_and_spelling_of_the_table() -> None:
-    given = pa.schema([("NAME", pa.string()), ("DT", pa.int32()), ("ID", pa.int32())])
+    schema = pa.schema([("NAME", pa.string()), ("DT", pa.int32()), ("ID", pa.int32())])
     table = {"id": pa.int64(), "gone": pa.date32(), "name": pa.large_string()}
-    found = fit_columns(given, table, ["dt"])
-    assert found.schema == pa.schema(
+    fitted = fit_columns(schema, table, ["dt"])
+    assert fitted.schema == pa.schema(
         [("id", pa.int64()), ("gone", pa.date32()), ("name", pa.string())]
     )
-    assert (found.sources, found.partition_sources) == ((2, None, 0), (1,))
-    rows = found.rows([pa.array([1, None], pa.int32()), pa.array(["a", "b"])])
+    assert (fitted.sources, fitted.partition_sources) == ((2, None, 0), (1,))
+    rows = fitted.rows([pa.array([1, None], pa.int32()), pa.array(["a", "b"])])
     assert rows.to_pydict() == {"id": [1, None], "gone": [None, None], "name": ["a", "b"]}
-    assert rows.schema == found.schema
+    assert rows.schema == fitted.schema
 
 
 def test_the_case_rule_of_the_session_counts() -> None:
-    given, table = pa.schema([("ID", pa.int64())]), {"id": pa.int64()}
-    assert fit_columns(given, table, []).sources == (0,)
+    schema, table = pa.schema([("ID", pa.int64())]), {"id": pa.int64()}
+    assert fit_columns(schema, table, []).sources == (0,)
     with using(Settings("UTC", case_sensitive=True)), pytest.raises(ColumnError, match="column ID"):
-        fit_columns(given, table, [])
+        fit_columns(schema, table, [])
 
 
 STRUCT = pa.struct([("a", pa.int32())])
 
 
 @pytest.mark.parametrize(
-    ("given", "known"),
+    ("arrow_type", "table_type"),
     [
         (pa.int8(), pa.int64()),
         (pa.float32(), pa.float64()),
@@ -65,14 +65,14 @@ STRUCT = pa.struct([("a", pa.int32())])
     ],
     ids=str,
 )
-def test_narrower_types_are_widened(given: Any, known: Any) -> None:
-    found = fit_columns(pa.schema([("c", given)]), {"c": known}, [])
-    values = found.rows([pa.nulls(3, given)])["c"]
-    assert (values.type, values.null_count) == (found.schema.field("c").type, 3)
+def test_narrower_types_are_widened(arrow_type: Any, table_type: Any) -> None:
+    fitted = fit_columns(pa.schema([("c", arrow_type)]), {"c": table_type}, [])
+    values = fitted.rows([pa.nulls(3, arrow_type)])["c"]
+    assert (values.type, values.null_count) == (fitted.schema.field("c").type, 3)
 
 
 @pytest.mark.parametrize(
-    ("given", "known"),
+    ("arrow_type", "table_type"),
     [
         (pa.int64(), pa.int32()),
         (pa.int32(), pa.string()),
@@ -89,16 +89,16 @@ def test_narrower_types_are_widened(given: Any, known: Any) -> None:
     ],
     ids=str,
 )
-def test_types_that_could_lose_values_are_refused(given: Any, known: Any) -> None:
+def test_types_that_could_lose_values_are_refused(arrow_type: Any, table_type: Any) -> None:
     with pytest.raises(UnsupportedError, match=r"column c: .* does not go into"):
-        fit_columns(pa.schema([("c", given)]), {"c": known}, [])
+        fit_columns(pa.schema([("c", arrow_type)]), {"c": table_type}, [])
 
 
 def test_a_value_that_does_not_fit_names_its_column() -> None:
-    given = pa.timestamp("us", "UTC")
-    found = fit_columns(pa.schema([("at", given)]), {"at": pa.timestamp("ns", "UTC")}, [])
+    arrow_type = pa.timestamp("us", "UTC")
+    fitted = fit_columns(pa.schema([("at", arrow_type)]), {"at": pa.timestamp("ns", "UTC")}, [])
     with pytest.raises(UnsupportedError, match="column at: "):
-        found.rows([pa.array([2**62], pa.int64()).cast(given)])
+        fitted.rows([pa.array([2**62], pa.int64()).cast(arrow_type)])
 
 
 @pytest.mark.parametrize(
@@ -112,18 +112,18 @@ def test_a_value_that_does_not_fit_names_its_column() -> None:
         (["p"], ["a"], ["p"], "no column is left"),
     ],
 )
-def test_columns_that_cannot_be(
+def test_impossible_columns(
     names: list[str], table: list[str] | None, partitions: list[str], problem: str
 ) -> None:
-    known = None if table is None else dict.fromkeys(table, pa.int64())
+    types = None if table is None else dict.fromkeys(table, pa.int64())
     with pytest.raises(ColumnError, match=problem):
-        fit_columns(pa.schema([(name, pa.int64()) for name in names]), known, partitions)
+        fit_columns(pa.schema([(name, pa.int64()) for name in names]), types, partitions)
 
 
-def test_a_column_of_which_nothing_is_known_stays_away_until_it_is() -> None:
+def test_a_column_of_unknown_type_is_left_out_until_it_is_known() -> None:
     table = {"id": pa.int64(), "void": pa.null()}
-    one = fit_columns(pa.schema([("id", pa.int64())]), table, [])
-    assert one.schema.names == ["id"]
+    fitted = fit_columns(pa.schema([("id", pa.int64())]), table, [])
+    assert fitted.schema.names == ["id"]
     other = fit_columns(pa.schema([("id", pa.int64()), ("void", pa.string())]), table, [])
     assert other.schema.field("void").type == pa.string()
     with pytest.raises(UnsupportedError, match="column void"):
@@ -131,7 +131,7 @@ def test_a_column_of_which_nothing_is_known_stays_away_until_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "known"),
+    ("arrow_type", "table_type"),
     [
         (pa.timestamp("ns"), pa.timestamp("ms")),
         (pa.timestamp("ns", "Asia/Tokyo"), pa.timestamp("s", "UTC")),
@@ -141,25 +141,27 @@ def test_a_column_of_which_nothing_is_known_stays_away_until_it_is() -> None:
     ],
     ids=str,
 )
-def test_with_any_unit_the_values_decide(given: Any, known: Any) -> None:
-    found = fit_columns(pa.schema([("c", given)]), {"c": known}, [], any_unit=True)
-    assert found.rows([pa.nulls(2, given)])["c"].null_count == 2
+def test_with_any_unit_the_values_decide(arrow_type: Any, table_type: Any) -> None:
+    fitted = fit_columns(pa.schema([("c", arrow_type)]), {"c": table_type}, [], any_unit=True)
+    assert fitted.rows([pa.nulls(2, arrow_type)])["c"].null_count == 2
 
 
 def test_with_any_unit_instants_are_still_no_times_of_a_clock() -> None:
-    for given in (pa.timestamp("us", "UTC"), pa.date32(), pa.time32("ms")):
-        schema, known = pa.schema([("c", given)]), {"c": pa.timestamp("us")}
+    for arrow_type in (pa.timestamp("us", "UTC"), pa.date32(), pa.time32("ms")):
+        schema, types = pa.schema([("c", arrow_type)]), {"c": pa.timestamp("us")}
         with pytest.raises(UnsupportedError, match="does not go into"):
-            fit_columns(schema, known, [], any_unit=True)
+            fit_columns(schema, types, [], any_unit=True)
 
 
 def test_a_value_that_is_finer_than_the_unit_of_the_table_is_refused() -> None:
-    given = pa.timestamp("us")
-    found = fit_columns(pa.schema([("at", given)]), {"at": pa.timestamp("ms")}, [], any_unit=True)
-    rows = found.rows([pa.array([5000], given)])
+    arrow_type = pa.timestamp("us")
+    fitted = fit_columns(
+        pa.schema([("at", arrow_type)]), {"at": pa.timestamp("ms")}, [], any_unit=True
+    )
+    rows = fitted.rows([pa.array([5000], arrow_type)])
     assert rows["at"].cast(pa.int64()).to_pylist() == [5]
     with pytest.raises(UnsupportedError, match=r"column at: .* would lose data"):
-        found.rows([pa.array([5001], given)])
+        fitted.rows([pa.array([5001], arrow_type)])
 
 
 def test_null_is_refused_where_the_table_has_none() -> None:

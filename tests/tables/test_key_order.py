@@ -22,8 +22,8 @@ def ranks(rows: list[Rank], *, descending: bool = False) -> list[int]:
 def test_values_and_null_are_ranked_in_the_order_of_paimon(name: str, descending: bool) -> None:
     kind, values = VALUES[name]
     rows = [(value,) for value in [*reversed(values), None, *values, None]]
-    found = rank_rows(columns(rows, [kind]), len(rows), descending=descending)
-    assert found.tolist() == ranks(rows, descending=descending)
+    ranked = rank_rows(columns(rows, [kind]), len(rows), descending=descending)
+    assert ranked.tolist() == ranks(rows, descending=descending)
 
 
 @pytest.mark.parametrize("name", sorted(VALUES))
@@ -38,14 +38,14 @@ def test_a_slice_is_ranked_by_its_own_values(name: str) -> None:
 @pytest.mark.parametrize("second", ["bigint", "wide decimal", "tinyint", "binary"])
 def test_the_first_column_counts_before_the_second(first: str, second: str) -> None:
     rows = list(product(VALUES[first][1], VALUES[second][1]))[::-1]
-    found = rank_rows(columns(rows, [VALUES[first][0], VALUES[second][0]]), len(rows))
-    assert found.tolist() == ranks(rows)
+    ranked = rank_rows(columns(rows, [VALUES[first][0], VALUES[second][0]]), len(rows))
+    assert ranked.tolist() == ranks(rows)
 
 
 def test_columns_that_are_too_wide_together_are_ranked_one_by_one() -> None:
     rows: list[Rank] = list(product([0, 1 << 62], [0, 1, 1 << 62], [-(1 << 62), 5, 1 << 62]))
-    found = rank_rows(columns(rows, [pa.int64()] * 3), len(rows))
-    assert found.tolist() == list(range(18))
+    ranked = rank_rows(columns(rows, [pa.int64()] * 3), len(rows))
+    assert ranked.tolist() == list(range(18))
 
 
 def test_rows_without_columns_are_all_the_same() -> None:

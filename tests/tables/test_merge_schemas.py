@@ -1,4 +1,4 @@
-"""One schema for files of several."""
+"""One schema for several files."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ def column(name: str, arrow_type: Any) -> Column:
     return Column(name, arrow_type, DataType.from_arrow(arrow_type))
 
 
-def merged(one: Any, other: Any) -> Any:
-    schemas = [("one.parquet", [column("c", one)]), ("two.parquet", [column("c", other)])]
-    (found,) = merge_schemas(schemas)
-    assert found.data_type == DataType.from_arrow(found.arrow_type)
-    return found.arrow_type
+def merged(first: Any, other: Any) -> Any:
+    schemas = [("one.parquet", [column("c", first)]), ("two.parquet", [column("c", other)])]
+    (merged_column,) = merge_schemas(schemas)
+    assert merged_column.data_type == DataType.from_arrow(merged_column.arrow_type)
+    return merged_column.arrow_type
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "expected"),
+    ("first", "other", "expected"),
     [
         (pa.int8(), pa.int64(), pa.int64()),
         (pa.uint8(), pa.uint32(), pa.uint32()),
@@ -48,13 +48,13 @@ def merged(one: Any, other: Any) -> Any:
     ],
     ids=str,
 )
-def test_types_without_loss_become_the_wider(one: Any, other: Any, expected: Any) -> None:
-    assert merged(one, other) == expected
-    assert merged(other, one) == expected
+def test_types_without_loss_become_the_wider(first: Any, other: Any, expected: Any) -> None:
+    assert merged(first, other) == expected
+    assert merged(other, first) == expected
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "other"),
     [
         (pa.int64(), pa.string()),
         (pa.int64(), pa.float64()),
@@ -66,25 +66,25 @@ def test_types_without_loss_become_the_wider(one: Any, other: Any, expected: Any
     ],
     ids=str,
 )
-def test_other_types_are_refused_with_both_files_named(one: Any, other: Any) -> None:
+def test_other_types_are_refused_with_both_files_named(first: Any, other: Any) -> None:
     with pytest.raises(UnsupportedError, match=r"two\.parquet: column c: .* one\.parquet"):
-        merged(one, other)
+        merged(first, other)
 
 
 def test_a_column_of_nulls_takes_the_type_of_other_files() -> None:
     nulls, numbers = Column("c", pa.null(), problem="no type"), column("c", pa.int32())
-    for one, other in ((nulls, numbers), (numbers, nulls)):
-        assert merge_schemas([("a", [one]), ("b", [other])]) == [numbers]
+    for first, other in ((nulls, numbers), (numbers, nulls)):
+        assert merge_schemas([("a", [first]), ("b", [other])]) == [numbers]
 
 
 def test_columns_come_in_the_order_in_which_files_bring_them() -> None:
-    found = merge_schemas(
+    columns = merge_schemas(
         [
             ("a", [column("b", pa.int32()), column("a", pa.string())]),
             ("b", [column("new", pa.int8()), column("B", pa.int64())]),
         ]
     )
-    assert [(one.name, str(one.arrow_type)) for one in found] == [
+    assert [(column.name, str(column.arrow_type)) for column in columns] == [
         ("b", "int64"),
         ("a", "string"),
         ("new", "int8"),
@@ -101,5 +101,5 @@ def test_char_of_two_lengths_is_text_of_any_length() -> None:
         (f"{length}.parquet", [Column("c", pa.string(), DataType.parse(f"CHAR({length})"))])
         for length in (3, 5)
     ]
-    (found,) = merge_schemas(schemas)
-    assert str(found.data_type) == "STRING"
+    (merged_column,) = merge_schemas(schemas)
+    assert str(merged_column.data_type) == "STRING"

@@ -1,4 +1,4 @@
-"""A folder as a table: what a user holds, and what happens when files change beneath it."""
+"""A folder as a table, and changes of its files while it is in use."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ids(table: alcid.ParquetTable, where: str) -> list[int]:
-    found: list[int] = table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()
-    return found
+    keys: list[int] = table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()
+    return keys
 
 
 def test_a_new_file_is_seen_after_refresh(folder: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_file_that_is_replaced_is_read_as_it_is_now(folder: Path) -> None:
     assert ids(table, "id = 25000") == [25_000]
     write(folder / "part-1.parquet", range(80_000, 80_003))
     assert ids(table, "id >= 25000 AND id < 26000 OR id = 80001") == [80_001]
-    assert [(one.fresh, one.stale) for one in table.indexes()] == [(2, 1), (2, 1)]
+    assert [(index.fresh, index.stale) for index in table.indexes()] == [(2, 1), (2, 1)]
 
 
 def test_a_file_that_is_gone_is_left_out_after_one_more_plan(folder: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_file_of_the_same_size_and_time_but_another_footer_is_not_trusted(fold
     assert path.stat().st_size == size
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     fresh = alcid.parquet(folder)
-    # What its bounds say cannot be known to be wrong before the file is opened.
+    # That its bounds are wrong cannot be known before the file is opened.
     assert fresh.scan("score < 0").count() == 0
     scan = fresh.scan("id >= 0", columns=["score"], use_indexes=False)
     with pytest.warns(DamagedIndexWarning, match=r"part-1\.parquet: another footer"):
@@ -123,16 +123,16 @@ def test_a_damaged_index_is_passed_over_with_a_warning_or_raises(folder: Path) -
         alcid.parquet(folder, strict=True).scan("id = 25000").to_arrow()
 
 
-def test_indexes_may_lie_elsewhere(folder: Path, tmp_path: Path) -> None:
+def test_indexes_may_be_elsewhere(folder: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "indexes"
     table = alcid.parquet(folder, index_path=elsewhere)
     table.build_indexes(OPTIONS)
     assert not (folder / "_alcid").exists()
     scan = alcid.parquet(folder, index_path=elsewhere).scan("id = 7")
     assert scan.to_arrow()["id"].to_pylist() == [7]
-    told = scan.explain()
-    assert [(use.index, use.outcome) for use in told.indexes] == [("bitmap", "answered")]
-    assert next(s for s in told.stages if s.name == "file index").bytes_read > 0
+    explanation = scan.explain()
+    assert [(use.index, use.outcome) for use in explanation.indexes] == [("bitmap", "answered")]
+    assert next(s for s in explanation.stages if s.name == "file index").bytes_read > 0
 
 
 def test_a_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
@@ -216,14 +216,14 @@ def test_keys_of_maps_are_asked_with_and_without_an_index(tmp_path: Path) -> Non
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=1000)
     expected = [i for i in range(9000) if i % 5 == 2 and i % 7]
     for options in (None, {"file-index.bitmap.columns": "m[x]"}):
-        found = alcid.parquet(tmp_path)
+        parquet_table = alcid.parquet(tmp_path)
         if options:
-            found.build_indexes(options)
-        assert ids(found, "m['x'] = 2") == expected
-        assert found.count("m['x'] = 2") == len(expected)
+            parquet_table.build_indexes(options)
+        assert ids(parquet_table, "m['x'] = 2") == expected
+        assert parquet_table.count("m['x'] = 2") == len(expected)
 
 
-def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
+def test_int96_is_an_instant_next_to_other_instants(tmp_path: Path) -> None:
     moments = pa.array([0, 86_400_000_000], pa.timestamp("us"))
     pq.write_table(
         pa.table({"at": moments}), tmp_path / "a.parquet", use_deprecated_int96_timestamps=True
@@ -240,7 +240,7 @@ def test_int96_is_an_instant_beside_other_instants(tmp_path: Path) -> None:
 
 
 def test_extension_columns_are_read_as_their_storage(tmp_path: Path) -> None:
-    """JSON, UUID and what is nested: every predicate on other columns works, and on these too."""
+    """JSON, UUID and nested columns: every predicate on other columns works, and on these too."""
     text = [f'{{"a": {row}}}' if row % 7 else None for row in range(90)]
     raw = pa.array([row.to_bytes(16, "big") for row in range(90)], pa.binary(16))
     json = pa.ExtensionArray.from_storage(pa.json_(), pa.array(text))
@@ -277,7 +277,7 @@ def test_extension_columns_are_read_as_their_storage(tmp_path: Path) -> None:
                 }
             )
     assert table.verify().ok
-    assert {one.column for one in table.advise(["json = 'x'"]).columns} >= {"json"}
+    assert {column.column for column in table.advise(["json = 'x'"]).columns} >= {"json"}
 
 
 def rows_as_storage(rows: pa.Table) -> list[dict[str, object]]:
@@ -315,11 +315,11 @@ def test_advice_on_text_that_is_no_utf_8(tmp_path: Path) -> None:
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
     pq.write_table(pa.table({"text": text}), tmp_path / "a.parquet", write_statistics=False)
     report = alcid.parquet(tmp_path).advise()
-    assert [one.column for one in report.columns] == ["text"]
+    assert [column.column for column in report.columns] == ["text"]
 
 
 def test_int96_before_1970_is_indexed_as_spark_reads_it(tmp_path: Path) -> None:
-    """Of a negative time of day, which Paimon's Java writes, Arrow alone makes the year 2554."""
+    """Arrow alone reads a negative time of day, which Paimon's Java writes, as the year 2554."""
     nanos = [-1744877000, -86_400 * 10**9, 0, 1_500_000]
     data = int96_written(
         pa.table({"id": range(4), "at": pa.array(map(java_int96, nanos), pa.binary(12))})
@@ -330,8 +330,8 @@ def test_int96_before_1970_is_indexed_as_spark_reads_it(tmp_path: Path) -> None:
     for options in ({}, {f"file-index.{kind}.columns": "at" for kind in kinds}):
         if options:
             table.build_indexes(options)
-        for row, one in enumerate(nanos):
-            text = np.datetime64(one // 1000, "us")
+        for row, nano in enumerate(nanos):
+            text = np.datetime64(nano // 1000, "us")
             assert ids(table, f"at = TIMESTAMP'{text}Z'") == [row]
         assert ids(table, "at < TIMESTAMP'1970-01-01 00:00:00Z'") == [0, 1]
     assert table.verify().ok
@@ -360,10 +360,10 @@ def test_views_of_text_are_read_as_text(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / "a.parquet", write_page_index=True)
     except pa.ArrowNotImplementedError:
         pytest.skip("this pyarrow does not write views")
-    found = alcid.parquet(tmp_path)
-    assert found.schema.field("s").type == pa.string()
-    assert found.scan("id > 6 OR s = 'b'").to_arrow()["s"].to_pylist() == ["b", "h", "i"]
-    assert found.scan(order_by="s DESC", limit=2).to_arrow()["id"].to_pylist() == [8, 7]
+    parquet_table = alcid.parquet(tmp_path)
+    assert parquet_table.schema.field("s").type == pa.string()
+    assert parquet_table.scan("id > 6 OR s = 'b'").to_arrow()["s"].to_pylist() == ["b", "h", "i"]
+    assert parquet_table.scan(order_by="s DESC", limit=2).to_arrow()["id"].to_pylist() == [8, 7]
 
 
 def test_a_small_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
@@ -376,9 +376,9 @@ def test_a_small_file_that_is_replaced_is_noticed(tmp_path: Path) -> None:
 
 def test_a_column_may_be_asked_for_twice_and_a_key_of_no_map_is_refused(folder: Path) -> None:
     table = alcid.parquet(folder)
-    found = table.scan(columns=["id", "id"], order_by="score DESC", limit=2).to_arrow()
-    assert found.schema.names == ["id", "id"]
-    assert found.column(1).to_pylist() == [3 * ROWS - 1, 3 * ROWS - 2]
+    rows = table.scan(columns=["id", "id"], order_by="score DESC", limit=2).to_arrow()
+    assert rows.schema.names == ["id", "id"]
+    assert rows.column(1).to_pylist() == [3 * ROWS - 1, 3 * ROWS - 2]
     with pytest.raises(alcid.ColumnError, match=r"id\[x\]"):
         table.scan(columns=["id[x]"])
 
@@ -465,7 +465,7 @@ def test_a_part_of_another_table_is_refused(
         alcid.parquet(folder).count()
 
 
-def test_folders_beside_a_table_are_no_part_of_it(tmp_path: Path) -> None:
+def test_folders_next_to_a_table_do_not_belong_to_it(tmp_path: Path) -> None:
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "v1.metadata.json").write_text("{}")
     for name in ("other", "metadata/data"):

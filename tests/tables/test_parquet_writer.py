@@ -1,4 +1,4 @@
-"""Files as they are written: small pages, the types that Spark writes, indexes of their rows."""
+"""Written files: small pages, the types that Spark writes, indexes of their rows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows_of(count: int) -> pa.Table:
             "name": pa.array([f"name {number}" for number in rng.integers(0, 10**6, count)]),
             "flag": pa.array(rng.random(count) < 0.5, mask=mask),
             "amount": pa.array(
-                [Decimal(int(one)) / 100 for one in rng.integers(0, 999, count)]
+                [Decimal(int(integer)) / 100 for integer in rng.integers(0, 999, count)]
             ).cast(pa.decimal128(12, 2)),
             "wide": pa.array([Decimal(10**30)] * count, pa.decimal128(38, 2)),
             "day": pa.array(rng.integers(-(10**5), 10**5, count), pa.int32()).cast(pa.date32()),
@@ -119,18 +119,18 @@ def test_dictionaries_are_small(written: WrittenFile) -> None:
         for leaf in column.leaves:
             firsts = np.searchsorted(leaf.pieces[2], layout.starts[:-1])
             dictionary = leaf.pieces[0][firsts] - leaf.groups[2]
-            assert dictionary.max() <= 100 << 10, column.field.name  # found after a batch too many
+            assert dictionary.max() <= 100 << 10, column.field.name  # detected one batch too late
 
 
 def test_the_rows_are_read_again_with_their_types(rows: pa.Table, written: WrittenFile) -> None:
-    found = pq.read_table(pa.BufferReader(written.data))
-    assert found.schema.equals(rows.schema)  # without metadata
+    read = pq.read_table(pa.BufferReader(written.data))
+    assert read.schema.equals(rows.schema)  # without metadata
     for name in rows.schema.names:
-        one, other = found[name].combine_chunks(), rows[name].combine_chunks()
-        assert one.equals(other) or name == "score", name
-    one, other = (np.asarray(table["score"].fill_null(-1)) for table in (found, rows))
-    np.testing.assert_array_equal(one, other)
-    assert found["score"].null_count == rows["score"].null_count
+        written_values, other = read[name].combine_chunks(), rows[name].combine_chunks()
+        assert written_values.equals(other) or name == "score", name
+    written_values, other = (np.asarray(table["score"].fill_null(-1)) for table in (read, rows))
+    np.testing.assert_array_equal(written_values, other)
+    assert read["score"].null_count == rows["score"].null_count
 
 
 def test_parquet_types_are_those_that_spark_writes(written: WrittenFile) -> None:
@@ -143,7 +143,7 @@ def test_parquet_types_are_those_that_spark_writes(written: WrittenFile) -> None
     assert columns["wide"].physical_type == "FIXED_LEN_BYTE_ARRAY"
     assert '"isAdjustedToUTC":true,"timeUnit":"microseconds"' in _bare(columns["at"])
     assert '"isAdjustedToUTC":false,"timeUnit":"microseconds"' in _bare(columns["clock"])
-    assert {one for one in columns if one.startswith(("list", "tags"))} == {
+    assert {column for column in columns if column.startswith(("list", "tags"))} == {
         "list.list.element",
         "tags.key_value.key",
         "tags.key_value.value",
@@ -156,12 +156,12 @@ def _bare(column: Any) -> str:
     return str(column.logical_type.to_json()).replace(" ", "")
 
 
-def same(one: IndexedFile, other: IndexedFile) -> bool:
+def same(first: IndexedFile, other: IndexedFile) -> bool:
     return (
-        one.entry == other.entry
-        and dict(one.entry.statistics) == dict(other.entry.statistics)
-        and dict(one.payloads) == dict(other.payloads)
-        and (one.types, one.skipped, one.read) == (other.types, other.skipped, other.read)
+        first.entry == other.entry
+        and dict(first.entry.statistics) == dict(other.entry.statistics)
+        and dict(first.payloads) == dict(other.payloads)
+        and (first.types, first.skipped, first.read) == (other.types, other.skipped, other.read)
     )
 
 
@@ -177,8 +177,8 @@ def test_rows_of_other_types_are_not_taken_for_those_of_the_file(rows: pa.Table)
     few = rows.slice(0, 100)
     source = source_of(write_file(few, OPTIONS, path="a"))
     other = few.set_column(0, "id", few["id"].cast(pa.string()))
-    for given in (few, other):
-        made = index_file(source, OPTIONS, path="a", size=source.size, version="", rows=given)
+    for other_rows in (few, other):
+        made = index_file(source, OPTIONS, path="a", size=source.size, version="", rows=other_rows)
         assert same(made, index_file(source, OPTIONS, path="a", size=source.size, version=""))
 
 
@@ -190,9 +190,9 @@ def test_rows_that_come_in_small_pieces_make_the_same_file(
         writer.add(rows.slice(start, 9999))
     assert (writer.rows, writer.written_bytes > 1 << 20) == (ROWS, True)
     assert writer.buffered_bytes >= rows.nbytes * 0.9
-    found = writer.finish(OPTIONS, path="dt=1/a.parquet")
-    assert found.data.equals(written.data)
-    assert same(found.indexed, written.indexed)
+    file = writer.finish(OPTIONS, path="dt=1/a.parquet")
+    assert file.data.equals(written.data)
+    assert same(file.indexed, written.indexed)
 
 
 def test_rows_that_wait_can_be_taken_back_for_the_next_file(rows: pa.Table) -> None:
@@ -207,30 +207,30 @@ def test_rows_that_wait_can_be_taken_back_for_the_next_file(rows: pa.Table) -> N
     )  # NaN
     assert writer.cut() is None
     assert (writer.rows, writer.buffered_bytes < rows.nbytes) == (GROUP_ROWS, True)
-    found = writer.finish([], path="a")
-    assert found.data.equals(write_file(rows.slice(0, GROUP_ROWS), [], path="a").data)
+    file = writer.finish([], path="a")
+    assert file.data.equals(write_file(rows.slice(0, GROUP_ROWS), [], path="a").data)
 
 
-def test_the_version_is_told_when_the_file_has_its_place(written: WrittenFile) -> None:
+def test_the_version_is_reported_when_the_file_has_its_name(written: WrittenFile) -> None:
     placed = written.placed("123")
     assert placed.entry == replace(written.indexed.entry, version="123")
     assert (placed.entry.path, placed.entry.size) == ("dt=1/a.parquet", written.data.size)
     assert placed.payloads is written.indexed.payloads
 
 
-def test_what_cannot_be_built_is_told_and_the_file_is_written() -> None:
+def test_an_index_that_cannot_be_built_is_reported_and_the_file_is_written() -> None:
     specs = parse_options({"file-index.bsi.columns": "s"})
-    found = write_file(pa.table({"s": [0.5]}), specs, path="a")
-    assert [str(kind) for kind in found.indexed.skipped] == ["bsi of 's'"]
-    assert pq.read_table(pa.BufferReader(found.data)).to_pydict() == {"s": [0.5]}
+    file = write_file(pa.table({"s": [0.5]}), specs, path="a")
+    assert [str(kind) for kind in file.indexed.skipped] == ["bsi of 's'"]
+    assert pq.read_table(pa.BufferReader(file.data)).to_pydict() == {"s": [0.5]}
 
 
 def test_a_file_without_rows_and_one_of_a_single_row() -> None:
     for count in (0, 1):
         rows = rows_of(max(count, 1)).slice(0, count)
-        found = write_file(rows, OPTIONS, path="a")
-        assert (found.indexed.entry.rows, found.indexed.skipped) == (count, {})
-        assert pq.read_table(pa.BufferReader(found.data)).num_rows == count
+        file = write_file(rows, OPTIONS, path="a")
+        assert (file.indexed.entry.rows, file.indexed.skipped) == (count, {})
+        assert pq.read_table(pa.BufferReader(file.data)).num_rows == count
 
 
 def test_a_file_without_columns_is_refused() -> None:
@@ -239,7 +239,7 @@ def test_a_file_without_columns_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("arrow_type", "expected"),
     [
         (pa.large_string(), pa.string()),
         (pa.dictionary(pa.int8(), pa.large_binary()), pa.binary()),
@@ -263,8 +263,8 @@ def test_a_file_without_columns_is_refused() -> None:
     ],
     ids=str,
 )
-def test_types_are_written_as_they_are_read_again(given: Any, expected: Any) -> None:
-    assert written_type(given) == expected
+def test_types_are_written_as_they_are_read_again(arrow_type: Any, expected: Any) -> None:
+    assert written_type(arrow_type) == expected
     data = write_file(pa.schema([("c", expected)]).empty_table(), [], path="a").data
     assert pq.read_schema(pa.BufferReader(data)).field("c").type == expected
 
@@ -284,7 +284,7 @@ def test_values_at_the_edges_stay() -> None:
 
 
 def test_a_column_with_nan_has_no_bounds_in_the_footer() -> None:
-    """Spark takes NaN for the greatest number, and would pass over it by Arrow's greatest value."""
+    """For Spark, NaN is the greatest number; it would skip files by Arrow's maximum."""
     nan = float("nan")
     inner = pa.struct([("x", pa.float64()), ("y", pa.float32())])
     rows = pa.table(
@@ -298,8 +298,8 @@ def test_a_column_with_nan_has_no_bounds_in_the_footer() -> None:
         }
     )
     file = pq.ParquetFile(pa.BufferReader(write_file(rows, [], path="a.parquet").data))
-    columns = [file.metadata.row_group(0).column(place) for place in range(8)]
-    assert {one.path_in_schema: one.is_stats_set for one in columns} == {
+    columns = [file.metadata.row_group(0).column(number) for number in range(8)]
+    assert {column.path_in_schema: column.is_stats_set for column in columns} == {
         "id": True,
         "some": False,
         "none": True,
@@ -309,5 +309,5 @@ def test_a_column_with_nan_has_no_bounds_in_the_footer() -> None:
         "map.key_value.key": True,
         "map.key_value.value": False,
     }
-    assert all(one.has_offset_index for one in columns)
+    assert all(column.has_offset_index for column in columns)
     assert repr(file.read().to_pylist()) == repr(rows.to_pylist())

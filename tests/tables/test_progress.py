@@ -1,4 +1,4 @@
-"""How far work is: a function, or lines at most every so often."""
+"""Progress of work: a function, or lines that are printed at intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alcid.tables.progress import ProgressLines, track_progress
 
 
 class Clock:
-    """A time that goes on as the test says."""
+    """A clock that the test sets."""
 
     now = 100.0
 
@@ -39,7 +39,7 @@ def test_lines_come_each_ten_seconds_and_at_the_end(clock: Clock) -> None:
     )
 
 
-def test_short_work_prints_nothing_and_the_next_begins_anew(clock: Clock) -> None:
+def test_short_work_prints_nothing_and_the_next_starts_over(clock: Clock) -> None:
     stream = io.StringIO()
     lines = ProgressLines(stream)
     with track_progress(lines, "indexing", 1) as report:
@@ -55,7 +55,7 @@ def test_short_work_prints_nothing_and_the_next_begins_anew(clock: Clock) -> Non
     assert stream.getvalue() == "verifying: 2/2 files, 10 rows, 10 s\n"
 
 
-def test_a_function_is_told_after_each_file() -> None:
+def test_a_function_is_called_after_each_file() -> None:
     calls: list[tuple[int, int, int]] = []
     with track_progress(lambda *state: calls.append(state), "indexing", 2) as report:
         report(1, 5)

@@ -38,8 +38,8 @@ def rows_from(first: int, count: int = ROWS) -> pa.Table:
     return pa.table(
         {
             "id": pa.array(ids, pa.int64()),
-            "score": pa.array([float(one) for one in ids]),
-            "name": [f"n{one % 10}" for one in ids],
+            "score": pa.array([float(key) for key in ids]),
+            "name": [f"n{key % 10}" for key in ids],
         }
     )
 
@@ -49,13 +49,13 @@ def write(path: Path, rows: pa.Table) -> None:
 
 
 def turned(rows: pa.Table) -> pa.Table:
-    """The rows of each row group from the last to the first: its footer stays the same."""
+    """The rows of each row group in reverse: its footer stays the same."""
     groups = [rows.slice(start, GROUP) for start in range(0, rows.num_rows, GROUP)]
-    return pa.concat_tables([one.take(list(range(one.num_rows))[::-1]) for one in groups])
+    return pa.concat_tables([group.take(list(range(group.num_rows))[::-1]) for group in groups])
 
 
 def replace(path: Path, change: Callable[[pa.Table], pa.Table] = turned) -> None:
-    """Write other rows over a file, and let its size and time be what they were."""
+    """Overwrite a file with other rows, and restore its modification time."""
     before = path.stat()
     write(path, change(pq.read_table(path)))
     assert path.stat().st_size == before.st_size
@@ -64,7 +64,7 @@ def replace(path: Path, change: Callable[[pa.Table], pa.Table] = turned) -> None
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two files with indexes, of which the first has been replaced since."""
+    """Two files with indexes; the first was replaced afterwards."""
     for part in range(2):
         write(tmp_path / f"part-{part}.parquet", rows_from(part * ROWS))
     alcid.parquet(tmp_path).build_indexes(OPTIONS, progress=False)
@@ -83,7 +83,7 @@ def noticed() -> pytest.WarningsRecorder:
         ("id = 7", [7]),
         ("id IN (7, 8, 25000)", [8, 7, 25000]),
         ("id = 7 OR id = 19000", [7, 19000]),
-        ("id = 7 AND name LIKE 'n%'", [7]),  # the index tells of a part of it
+        ("id = 7 AND name LIKE 'n%'", [7]),  # the index gives a part of it
         ("id = 7 AND name LIKE '%x'", []),
         ("score >= 10 AND score < 12", [11, 10]),
     ],
@@ -95,7 +95,7 @@ def test_rows_that_an_index_names_are_compared_with_the_predicate(
         table = alcid.parquet(folder)
         with noticed():
             assert table.scan(where, columns=columns).to_arrow()["id"].to_pylist() == expected
-        states = {(one.column, one.fresh) for one in table.indexes()}
+        states = {(index.column, index.fresh) for index in table.indexes()}
         assert states == {("id", 2), ("score", 2)}  # nobody can tell, but this table knows:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -105,8 +105,8 @@ def test_rows_that_an_index_names_are_compared_with_the_predicate(
 
 def test_columns_that_are_not_asked_for_are_compared_too(folder: Path) -> None:
     with noticed():
-        found = alcid.parquet(folder).scan("id = 7", columns=["name"]).to_arrow()
-    assert found["name"].to_pylist() == ["n7"]
+        rows = alcid.parquet(folder).scan("id = 7", columns=["name"]).to_arrow()
+    assert rows["name"].to_pylist() == ["n7"]
     with noticed():
         assert alcid.parquet(folder).scan("id = 7", columns=[]).to_arrow().num_rows == 1
 
@@ -117,23 +117,23 @@ def test_the_best_rows_are_compared_with_the_index_that_names_them(
 ) -> None:
     expected = [*range(limit)]
     with noticed():
-        found = alcid.parquet(folder).scan(order_by="score", limit=limit).to_arrow()
-    assert found["id"].to_pylist() == expected
+        rows = alcid.parquet(folder).scan(order_by="score", limit=limit).to_arrow()
+    assert rows["id"].to_pylist() == expected
     with noticed():
         scan = alcid.parquet(folder).scan("id >= 0", columns=["name"], order_by="score", limit=3)
         assert scan.to_arrow()["name"].to_pylist() == ["n0", "n1", "n2"]
-    with noticed():  # rows that an index names, and of these the best by another
+    with noticed():  # rows that an index names, and the best of these by another one
         scan = alcid.parquet(folder).scan("id IN (7, 70, 700)", order_by="score DESC", limit=2)
         assert scan.to_arrow()["id"].to_pylist() == [700, 70]
 
 
 def test_a_limit_and_an_order_are_kept(folder: Path) -> None:
     with noticed():
-        found = alcid.parquet(folder).scan("id IN (7, 8, 9)", limit=2).to_arrow()
-    assert found["id"].to_pylist() == [9, 8]
+        rows = alcid.parquet(folder).scan("id IN (7, 8, 9)", limit=2).to_arrow()
+    assert rows["id"].to_pylist() == [9, 8]
     with noticed():
-        found = alcid.parquet(folder).scan("id IN (7, 8, 9)", order_by="id").to_arrow()
-    assert found["id"].to_pylist() == [7, 8, 9]
+        rows = alcid.parquet(folder).scan("id IN (7, 8, 9)", order_by="id").to_arrow()
+    assert rows["id"].to_pylist() == [7, 8, 9]
 
 
 def test_a_strict_table_raises(folder: Path) -> None:
@@ -150,13 +150,13 @@ def test_many_files_are_noticed_at_once(tmp_path: Path) -> None:
     for part in range(5):
         replace(tmp_path / f"part-{part}.parquet")
     table = alcid.parquet(tmp_path)
-    wanted = [part * GROUP + 7 for part in range(6)]
-    scan = table.scan(f"id IN ({', '.join(map(str, wanted))})")
+    keys = [part * GROUP + 7 for part in range(6)]
+    scan = table.scan(f"id IN ({', '.join(map(str, keys))})")
     with pytest.warns(DamagedIndexWarning, match=r"part-0.*part-1.*part-2.* and 2 more: "):
-        assert scan.to_arrow()["id"].to_pylist() == wanted
+        assert scan.to_arrow()["id"].to_pylist() == keys
 
 
-def test_pages_that_lie_elsewhere_are_not_taken_for_those_that_were_indexed(
+def test_moved_pages_are_not_mistaken_for_the_indexed_ones(
     tmp_path: Path,
 ) -> None:
     def longer(rows: pa.Table) -> pa.Table:
@@ -172,9 +172,9 @@ def test_pages_that_lie_elsewhere_are_not_taken_for_those_that_were_indexed(
     replace(tmp_path / "part-0.parquet", longer)
     table = alcid.parquet(tmp_path)
     with noticed():
-        found = table.scan("id = 9", columns=["id", "name"]).to_arrow().to_pylist()
+        pairs = table.scan("id = 9", columns=["id", "name"]).to_arrow().to_pylist()
         table.scan("id > 5").to_arrow()  # where its footer is read at the latest
-    assert found == [{"id": 9, "name": "n"}]
+    assert pairs == [{"id": 9, "name": "n"}]
 
 
 def test_the_footer_is_compared_when_pages_are_looked_up_in_the_file(
@@ -190,10 +190,10 @@ def test_the_footer_is_compared_when_pages_are_looked_up_in_the_file(
 
 
 def test_deleted_rows_stay_deleted(folder: Path) -> None:
-    deleted = {"part-0.parquet": DeletionVector([GROUP - 1 - 8])}  # of id 8, as it is now
+    deleted = {"part-0.parquet": DeletionVector([GROUP - 1 - 8])}  # with id 8, in its current state
     with noticed():
-        found = alcid.parquet(folder).with_deletions(deleted).scan("id IN (7, 8)").to_arrow()
-    assert found["id"].to_pylist() == [7]
+        rows = alcid.parquet(folder).with_deletions(deleted).scan("id IN (7, 8)").to_arrow()
+    assert rows["id"].to_pylist() == [7]
 
 
 @pytest.mark.parametrize("where", ["id IN (7, 8)", "id IN (7, 8) AND name LIKE 'n%'"])
@@ -222,7 +222,7 @@ def test_a_task_notices_another_footer(tmp_path: Path) -> None:
     assert sum(map(len, rows)) == 18_994
 
 
-# Tables that have their files in metadata.
+# Tables whose metadata list their files.
 
 
 @pytest.fixture
@@ -245,7 +245,7 @@ def iceberg_table(path: Path) -> IcebergTable:
     catalog = MemoryCatalog(path)
     for number, name in enumerate("ab"):
         ids = range(number * ROWS, (number + 1) * ROWS)
-        catalog.add({f"{name}.parquet": {"id": ids, "name": [f"n{one % 5}" for one in ids]}})
+        catalog.add({f"{name}.parquet": {"id": ids, "name": [f"n{key % 5}" for key in ids]}})
     IcebergTable(catalog).build_indexes({"file-index.bitmap.columns": "id"}, progress=False)
     first = path / "data" / "a.parquet"
     first.write_bytes(_turned(first))
@@ -253,7 +253,7 @@ def iceberg_table(path: Path) -> IcebergTable:
 
 
 def _turned(path: Path) -> bytes:
-    """A file with its rows from the last to the first, and of the same size."""
+    """A file with its rows in reverse, and the same size."""
     rows, sink = pq.read_table(path), pa.BufferOutputStream()
     groups = pq.ParquetFile(path).metadata.row_group(0).num_rows
     pq.write_table(rows.take(list(range(rows.num_rows))[::-1]), sink, row_group_size=groups)
@@ -278,7 +278,7 @@ def test_tables_with_metadata_notice_it_too(
         scan = table.scan("id = 7")
         assert scan.to_arrow()["name"].to_pylist() == ["n2"]
     assert ("bitmap", "answered", 1) in [
-        (one.index, one.outcome, one.files) for one in scan.explain().indexes
+        (index.index, index.outcome, index.files) for index in scan.explain().indexes
     ]
 
 

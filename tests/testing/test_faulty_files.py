@@ -1,4 +1,4 @@
-"""Files that fail: exactly as they are told, and no others."""
+"""Files that fail: exactly as planned, and no others."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def storage(faults: Faults, tmp_path: Path) -> Storage:
 
 
 def listed(storage: Storage, under: str = "") -> list[str]:
-    found: list[str] = storage.list(under).paths.to_pylist()
-    return found
+    paths: list[str] = storage.list(under).paths.to_pylist()
+    return paths
 
 
 def number_of(error: StorageError) -> int | None:
@@ -106,9 +106,9 @@ def test_a_stale_listing_does_not_know_the_last_changes(storage: Storage, faults
     storage.put("inner/new", b"2")
     storage.delete(["old"])
     faults.plan(since(0, Fault.STALE))
-    found = storage.list()
-    assert found.paths.to_pylist() == ["first", "old"]
-    assert (found.sizes[1], found.versions[1].as_py()) == before
+    listing = storage.list()
+    assert listing.paths.to_pylist() == ["first", "old"]
+    assert (listing.sizes[1], listing.versions[1].as_py()) == before
     assert listed(storage, "inner") == []
     faults.plan(None)
     assert listed(storage) == ["first", "inner/new"]
@@ -117,13 +117,13 @@ def test_a_stale_listing_does_not_know_the_last_changes(storage: Storage, faults
 def test_the_same_calls_fail_for_a_seed() -> None:
     calls = [Call(number, "put", "a") for number in range(1000)]
     decide = often(0.1, [Fault.SHORT, Fault.REFUSED, Fault.LOST_TIMEOUT], seed=1)
-    found = [decide(call) for call in calls]
-    assert found == [decide(call) for call in calls]
-    assert set(found) == {None, Fault.REFUSED, Fault.LOST_TIMEOUT}
-    assert 70 <= sum(one is not None for one in found) <= 130
+    decisions = [decide(call) for call in calls]
+    assert decisions == [decide(call) for call in calls]
+    assert set(decisions) == {None, Fault.REFUSED, Fault.LOST_TIMEOUT}
+    assert 70 <= sum(decision is not None for decision in decisions) <= 130
 
 
 def test_a_storage_with_faults_stays_in_its_process(storage: Storage, faults: Faults) -> None:
-    for one in (storage, storage.dry_run(), storage.dry_run().through(faults.around)):
+    for opened in (storage, storage.dry_run(), storage.dry_run().through(faults.around)):
         with pytest.raises(UnsupportedError, match="as does all that is put around files"):
-            pickle.dumps(one)
+            pickle.dumps(opened)

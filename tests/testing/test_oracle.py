@@ -1,4 +1,4 @@
-"""The oracle itself: small tables of answers that can be checked by eye."""
+"""The oracle itself: small tables of answers that can be checked by hand."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_nan_is_above_all_and_zeros_are_equal(predicate: Predicate, expected: li
         (it > Decimal("5.5"), [1, 2, 3]),
         (it == 2**53, [2]),
         (it == Decimal(2**53 + 1), [3]),
-        (it == 2.0**53, [2, 3]),  # as doubles the two are one
+        (it == 2.0**53, [2, 3]),  # as doubles the two are equal
         (it.isin([2**53 + 1]), [3]),
         (it.isin([2**53 + 1, 0.5]), [2, 3]),
         (it < INF, [0, 1, 2, 3]),
@@ -130,8 +130,8 @@ def test_moments() -> None:
     assert rows("TIMESTAMP(9)", nanos, it < datetime.datetime(1970, 1, 1)) == [0]
     assert rows("TIMESTAMP(9)", nanos, it == np.datetime64(1_500, "ns")) == [2]
     plus_one = datetime.timezone(datetime.timedelta(hours=1))
-    one = datetime.datetime(1970, 1, 1, 1, tzinfo=plus_one)
-    assert rows("TIMESTAMP_LTZ(9)", nanos, it == one) == [1]
+    moment = datetime.datetime(1970, 1, 1, 1, tzinfo=plus_one)
+    assert rows("TIMESTAMP_LTZ(9)", nanos, it == moment) == [1]
     days = values_of(pa.array([0, 1], pa.date32()))
     assert rows("DATE", days, it == datetime.date(1970, 1, 2)) == [1]
     assert rows("DATE", days, it > datetime.datetime(1970, 1, 1, 12)) == [1]

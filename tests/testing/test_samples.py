@@ -1,4 +1,4 @@
-"""Samples and strategies: what is promised to be among the values and the literals."""
+"""Samples and strategies: the values and literals that they promise."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_every_index_holds_its_edges(name: str) -> None:
 
 
 def test_edges_of_floats() -> None:
-    found = edges(DataType("FLOAT"))
-    assert {math.inf, -math.inf, 1.401298464324817e-45, 3.4028234663852886e38} <= set(found)
-    assert sum(value == 0 for value in found) == 2
-    assert sum(math.isnan(value) for value in found) == 1
+    values = edges(DataType("FLOAT"))
+    assert {math.inf, -math.inf, 1.401298464324817e-45, 3.4028234663852886e38} <= set(values)
+    assert sum(value == 0 for value in values) == 2
+    assert sum(math.isnan(value) for value in values) == 1
 
 
 def test_neighbours_of_a_float_of_four_bytes_lie_between_it_and_the_next() -> None:
@@ -94,5 +94,5 @@ def test_columns_of_every_size_are_drawn() -> None:
 
 def test_alcid_does_not_load_hypothesis() -> None:
     code = "import sys, alcid, alcid.testing; print('hypothesis' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert found.stdout == "False\n"
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout == "False\n"

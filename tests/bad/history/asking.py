@@ -1,4 +1,4 @@
-"""Small columns and folders with indexes, and what they answer."""
+"""Small columns and folders with indexes, and the rows that queries on them return."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["file_outcomes", "files_read", "fill", "ids", "index_of", "outcomes",
 Columns = Mapping[str, Any]
 
 
-def index_of(column: Any, index_type: str, **given: str | int) -> FileIndex:
+def index_of(column: Any, index_type: str, **options: str | int) -> FileIndex:
     """An index of a column `a`; options with `_` for `-`."""
-    keys = {f"file-index.{index_type}.a.{key.replace('_', '-')}": v for key, v in given.items()}
+    keys = {f"file-index.{index_type}.a.{key.replace('_', '-')}": v for key, v in options.items()}
     built = FileIndex.build(
         pa.table({"a": column}), {f"file-index.{index_type}.columns": "a", **keys}
     )
@@ -29,8 +29,8 @@ def index_of(column: Any, index_type: str, **given: str | int) -> FileIndex:
 
 def rows_of(index: FileIndex, predicate: str | Predicate) -> list[int] | None:
     """The rows that an index gives; None for any row."""
-    found = index.evaluate(predicate).rows
-    return None if found is None else list(found)
+    rows = index.evaluate(predicate).rows
+    return None if rows is None else list(rows)
 
 
 def fill(
@@ -61,22 +61,22 @@ def fill(
 
 def ids(scan: Scan) -> list[int]:
     """The ids of the rows, in the order in which they come."""
-    found: list[int] = scan.to_arrow().column("id").to_pylist()
-    return found
+    listed: list[int] = scan.to_arrow().column("id").to_pylist()
+    return listed
 
 
 def outcomes(scan: Scan) -> list[tuple[str, str, int]]:
-    """Which index was asked, what became of it, and of how many files."""
+    """The index that was asked, its outcome and the number of files."""
     return [(use.index, use.outcome, use.files) for use in scan.explain().indexes]
 
 
 def files_read(scan: Scan) -> list[str]:
     """The paths of the files that were not left out."""
-    return [one.path for one in file_outcomes(scan) if one.outcome.stage == "read"]
+    return [outcome.path for outcome in file_outcomes(scan) if outcome.outcome.stage == "read"]
 
 
 def file_outcomes(scan: Scan) -> FileOutcomes:
-    """What became of each file."""
-    found = scan.explain().outcomes
-    assert found is not None
-    return found
+    """The outcome of each file."""
+    per_file = scan.explain().outcomes
+    assert per_file is not None
+    return per_file

@@ -1,4 +1,4 @@
-"""Tables of these tests are small, and their indexes are asked all the same."""
+"""The tables of these tests are small; their indexes are asked nevertheless."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of each kind that deletes rows by vectors, with the same rows."""
+"""Tables with the same rows, one for each kind of deletion vector."""
 
 from __future__ import annotations
 

@@ -29,23 +29,23 @@ def keyed(folder: Path, **options: str) -> PaimonTable:
 
 
 def check(table: PaimonTable, left: Sequence[int], others: Sequence[int] = ()) -> None:
-    """Every id is found by the indexes, at its place, and no other."""
-    for one in (*left, *others):
-        scan = table.scan(f"id = {one}")
-        assert ids(scan) == [one] * (one in left), one
-    names = {f"n{one % 5}" for one in left}
+    """The indexes find every id at its position, and no others."""
+    for number in (*left, *others):
+        scan = table.scan(f"id = {number}")
+        assert ids(scan) == [number] * (number in left), number
+    names = {f"n{key % 5}" for key in left}
     for name in sorted(names):
         scan = table.scan(f"name = '{name}'", columns=["id"], order_by="id")
-        assert ids(scan) == [one for one in left if f"n{one % 5}" == name]
+        assert ids(scan) == [key for key in left if f"n{key % 5}" == name]
         assert {outcome for _, outcome, _ in outcomes(scan)} == {"answered"}
     assert ids(table.scan(order_by="id DESC", limit=3)) == list(reversed(left))[:3]
     assert ids(table.scan(order_by="id")) == list(left)
 
 
 def test_lance_8221_an_index_after_files_were_merged(tmp_path: Path) -> None:
-    """A bloom filter gave the zones of the files of before, where the row is no more."""
+    """A bloom filter returned zones of the old files, which no longer have the row."""
     table = keyed(tmp_path)
-    for start in (0, 20, 10):  # the last one replaces rows of the others
+    for start in (0, 20, 10):  # the last file replaces rows of the others
         table.upsert(rows_of(range(start, start + 20)))
     check(table, range(40))
     table.compact()
@@ -56,7 +56,7 @@ def test_lance_8221_an_index_after_files_were_merged(tmp_path: Path) -> None:
 
 
 def test_lance_5826_a_compaction_across_many_deleted_rows(tmp_path: Path) -> None:
-    """Deleted rows went, and the places of the rows behind them were wrong in the index."""
+    """Deleted rows were removed, and the index had wrong positions for the rows behind them."""
     table = keyed(tmp_path)
     for start in (0, 50, 100):
         table.upsert(rows_of(range(start, start + 50)))
@@ -69,7 +69,7 @@ def test_lance_5826_a_compaction_across_many_deleted_rows(tmp_path: Path) -> Non
 
 
 def test_lance_3765_a_compaction_of_some_of_the_files(tmp_path: Path) -> None:
-    """A bitmap kept only rows of the files that were rewritten, and lost those of the others."""
+    """A bitmap kept only the rows of the rewritten files and lost those of the others."""
     table = create(tmp_path)
     first, second = append(table, range(10)), append(table, range(10, 20))
     append(table, range(20, 30))
@@ -80,17 +80,17 @@ def test_lance_3765_a_compaction_of_some_of_the_files(tmp_path: Path) -> None:
     merged = write_file(table, rows_of([*range(19, 9, -1), *range(10)]))
     commit(table, Change(kind="COMPACT", deleted=[first, second], added=[merged]))
     for _ in range(2):
-        for one in range(30):
-            assert ids(table.scan(f"id = {one}")) == [one]
-        found = sorted(ids(table.scan("name = 'n3'")))
-        assert found == [3, 8, 13, 18, 23, 28]
+        for number in range(30):
+            assert ids(table.scan(f"id = {number}")) == [number]
+        rows = sorted(ids(table.scan("name = 'n3'")))
+        assert rows == [3, 8, 13, 18, 23, 28]
         table.build_indexes(INDEXES)
     assert table.verify().ok
     check(table, range(30))
 
 
 def test_lance_9200_the_first_row_of_the_first_file(tmp_path: Path) -> None:
-    """An entry of row 0 of file 0 stayed, after all rows of that file had gone."""
+    """An entry for row 0 of file 0 stayed after all rows of that file had been deleted."""
     table = keyed(tmp_path)
     table.upsert(rows_of(range(10)))
     table.upsert(rows_of(range(10, 20)))
@@ -113,12 +113,12 @@ def test_lance_9270_indexes_that_were_built_before_a_compaction(tmp_path: Path) 
     mine = meddled(table, rewrite)
     report = mine.build_indexes(INDEXES)
     assert (report.indexed, report.failed, report.snapshot_id) == (0, 1, None)
-    assert [one.reason for one in report.skipped] == [
+    assert [skip.reason for skip in report.skipped] == [
         "changed or removed by another while it was indexed"
     ]
     table.refresh()
-    for one in range(10):
-        assert ids(table.scan(f"id = {one}")) == [one]
+    for number in range(10):
+        assert ids(table.scan(f"id = {number}")) == [number]
     assert table.build_indexes(INDEXES).indexed == 1
     check(table, range(10))
 

@@ -1,4 +1,4 @@
-"""Rows that came back, or went, because positions and deletion vectors did not meet."""
+"""Rows that came back or disappeared because positions and deletion vectors did not match."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Deletable:
 
 
 def test_clickhouse_114933_count_heeds_deleted_rows(table: Deletable) -> None:
-    """A count took the rows of the files, and deleted rows with them."""
+    """A count took the number of rows of the files and included deleted rows."""
     assert table.count() == 30
     table.delete("id IN (0, 9, 10, 25)")
     assert table.count() == table.scan(columns=[]).to_arrow().num_rows == 26
     assert table.count("id < 10") == 8
-    assert table.count("id >= 0") == 26  # which the statistics alone know
+    assert table.count("id >= 0") == 26  # which only the statistics know
     table.build_indexes(BITMAP)
     assert table.count("name = 'n0'") == 3  # of 0, 5, 10, 15, 20, 25
     assert table.count("name <> 'n0'") == 23
@@ -45,14 +45,16 @@ def test_clickhouse_114933_count_heeds_deleted_rows(table: Deletable) -> None:
 
 @pytest.mark.parametrize("where", ["id >= 20", "true", "id = 29", "id = 20"])
 def test_trino_23231_the_last_row_of_a_range(table: Deletable, where: str) -> None:
-    """A range of rows was one too long: a delete kept, or took, the row behind it."""
+    """A range of rows was one too long: a delete kept, or removed, the row behind it."""
     gone = {"id >= 20": range(20, 30), "true": range(30), "id = 29": [29], "id = 20": [20]}[where]
     report = table.delete(where)
     assert report.rows == len(gone)
-    assert ids(table.scan()) == [one for one in range(30) if one not in gone]
+    assert ids(table.scan()) == [number for number in range(30) if number not in gone]
     vectors = [table.snapshot.deletions.get(file) for file in range(3)]
-    found = [[] if vector is None else list(vector) for vector in vectors]
-    assert sorted(found) == sorted([[one % 10 for one in some if one in gone] for some in FILES])
+    deleted_rows = [[] if vector is None else list(vector) for vector in vectors]
+    assert sorted(deleted_rows) == sorted(
+        [[number % 10 for number in some if number in gone] for some in FILES]
+    )
 
 
 def test_trino_23231_live_rows_of_ranges() -> None:
@@ -65,7 +67,7 @@ def test_trino_23231_live_rows_of_ranges() -> None:
 
 
 def test_trino_21737_vectors_of_a_partitioned_table(tmp_path: Path) -> None:
-    """Values of a partition were taken for positions, and every row was gone."""
+    """Partition values were taken for positions, and every row disappeared."""
     columns = {"id": "BIGINT", "name": "STRING", "part": "INT"}
     table = create(tmp_path, columns, partition_keys=["part"])
     for part in (1, 0):
@@ -73,26 +75,26 @@ def test_trino_21737_vectors_of_a_partitioned_table(tmp_path: Path) -> None:
         entry = write_file(table, rows, partition=partition_of(table, part))
         commit(table, Change(kind="APPEND", added=[entry]))
     assert table.delete("id = 1 AND part = 1").rows == 1
-    found = table.scan(columns=["part", "id"]).to_arrow().to_pylist()
-    assert sorted((row["part"], row["id"]) for row in found) == [
-        *((0, one) for one in range(4)),
-        *((1, one) for one in (0, 2, 3)),
+    table_rows = table.scan(columns=["part", "id"]).to_arrow().to_pylist()
+    assert sorted((row["part"], row["id"]) for row in table_rows) == [
+        *((0, number) for number in range(4)),
+        *((1, number) for number in (0, 2, 3)),
     ]
     assert ids(table.scan("part = 1", columns=["id"])) == [0, 2, 3]
 
 
 def test_trino_24671_a_second_delete_of_the_same_file(table: Deletable) -> None:
-    """Rows came twice, or back, after a file had lost rows a second time."""
+    """Rows appeared twice, or came back, after a second delete in the same file."""
     left = list(range(30))
     for gone in ([5], [9, 19], [6, 7], [0], [29]):
         assert table.delete(f"id IN ({', '.join(map(str, gone))})").rows == len(gone)
-        left = [one for one in left if one not in gone]
+        left = [number for number in left if number not in gone]
         assert ids(table.scan()) == left
     assert table.delete("id IN (5, 9, 0)").rows == 0
 
 
 def test_cudf_spark_13513_row_groups_that_a_filter_drops(tmp_path: Path) -> None:
-    """Deleted positions were counted in the row groups that were left, and hit others."""
+    """Deleted positions were counted within the remaining row groups and hit other rows."""
     values = [-3268, -3267, 0, 1, 3266, 3267]
     folder = fill(tmp_path, {"a.parquet": {"id": values}}, group_rows=2)
     table = folder.with_deletions({"a.parquet": DeletionVector([0, 1])})
@@ -105,7 +107,7 @@ def test_cudf_spark_13513_row_groups_that_a_filter_drops(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("is_indexed", [False, True])
 def test_cudf_spark_13513_pages_that_an_index_leaves(tmp_path: Path, is_indexed: bool) -> None:
-    """The same with pages of many rows, which an index or a bound leaves out."""
+    """The same for pages of many rows, which an index or a bound leaves out."""
     rows = pa.table({"id": range(40_000), "a": [row * 7 % 40_000 for row in range(40_000)]})
     path = tmp_path / "a.parquet"
     pq.write_table(rows, path, row_group_size=10_000, data_page_size=2_000, write_page_index=True)
@@ -114,10 +116,10 @@ def test_cudf_spark_13513_pages_that_an_index_leaves(tmp_path: Path, is_indexed:
         folder.build_indexes({"file-index.range-bitmap.columns": "a"})
     deleted = [*range(12_000), 27_123, 39_999]
     table = folder.with_deletions({"a.parquet": DeletionVector(deleted)})
-    found = [row for row in range(12_000, 39_999) if row * 7 % 40_000 < 30 and row != 27_123]
-    assert ids(table.scan("a < 30")) == found
-    assert len(found) == 17
-    assert ids(table.scan("a = 29861")) == []  # of row 27,123
+    matching = [row for row in range(12_000, 39_999) if row * 7 % 40_000 < 30 and row != 27_123]
+    assert ids(table.scan("a < 30")) == matching
+    assert len(matching) == 17
+    assert ids(table.scan("a = 29861")) == []  # for row 27,123
     assert ids(table.scan("a = 29868")) == [27_124]
 
 
@@ -134,13 +136,13 @@ def test_paimon_9141_a_limit_counts_rows_that_are_left(table: Deletable, limit: 
 
 
 def test_paimon_9088_a_file_whose_matching_rows_are_deleted(table: Deletable) -> None:
-    """The rows of an index without the deleted ones were thrown away, and the file was read."""
+    """The rows of an index were discarded if some were deleted, and the whole file was read."""
     table.build_indexes(BITMAP)
-    table.delete("id IN (1, 6)")  # all of the name n1 in the first file
+    table.delete("id IN (1, 6)")  # all rows with the name n1 of the first file
     scan = table.scan("name = 'n1'")
     assert ids(scan) == [11, 16, 21, 26]
     assert len(files_read(scan)) == 2
-    reasons = [one.outcome for one in file_outcomes(scan)]
+    reasons = [outcome.outcome for outcome in file_outcomes(scan)]
     assert reasons.count(Outcome("deletion vectors", "all rows deleted")) == 1
     assert outcomes(scan) == [("bitmap", "answered", 3)]
 
@@ -153,9 +155,11 @@ def test_paimon_8211_ranges_in_another_order_than_the_file(tmp_path: Path, kind:
 
     def turned(entries: list[IndexEntry]) -> list[IndexEntry]:
         (entry,) = entries
-        places = sorted(entry.ranges or (), key=lambda place: place.offset, reverse=True)
-        assert sorted(place.cardinality or 0 for place in places) == [1, 2, 3]
-        return [replace(entry, ranges=tuple(places))]
+        ranges = sorted(
+            entry.ranges or (), key=lambda vector_range: vector_range.offset, reverse=True
+        )
+        assert sorted(vector_range.cardinality or 0 for vector_range in ranges) == [1, 2, 3]
+        return [replace(entry, ranges=tuple(ranges))]
 
     forge(tmp_path / "table", indexes=turned)
     table = alcid.paimon(tmp_path / "table")

@@ -1,4 +1,4 @@
-"""Explanations that said what was not so: numbers that were counted twice, or of another thing."""
+"""Explanations that were wrong: numbers counted twice, or numbers of something else."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ROWS = 4_000
 
 def stage_of(scan: alcid.scan.Scan, name: str) -> Stage:
     """A stage of a scan, by its name; its numbers belong to those of the others."""
-    told = scan.explain()
-    check(told)
-    (found,) = (stage for stage in told.stages if stage.name == name)
-    return found
+    explanation = scan.explain()
+    check(explanation)
+    (named,) = (stage for stage in explanation.stages if stage.name == name)
+    return named
 
 
 def test_datafusion_22030_pages_count_once_for_several_predicates(tmp_path: Path) -> None:
-    """Each predicate counted the pages anew: 20 of 10 pages were there, and 10 of 5 matched."""
+    """Each predicate counted the pages again: 20 of 10 pages existed, and 10 of 5 matched."""
     table = fill(tmp_path, {"a.parquet": {"id": range(ROWS), "v": range(ROWS)}}, group_rows=2_000)
     table.build_indexes({"file-index.range-bitmap.columns": "id, v"})
     for where, pages, rows in (
@@ -44,7 +44,7 @@ def test_datafusion_22030_pages_count_once_for_several_predicates(tmp_path: Path
 
 
 def test_doris_31187_rows_that_an_index_left_out(tmp_path: Path) -> None:
-    """Rows that other stages had left out were counted as those of the index."""
+    """Rows that other stages had left out were attributed to the index."""
     files = {f"{part}.parquet": {"id": range(10 * part, 10 * part + 10)} for part in range(4)}
     folder = fill(tmp_path, files)
     folder.build_indexes({"file-index.bitmap.columns": "id"})
@@ -63,7 +63,7 @@ def test_doris_31187_rows_that_an_index_left_out(tmp_path: Path) -> None:
 
 
 def test_datafusion_8685_whether_a_bloom_filter_did_anything(tmp_path: Path) -> None:
-    """Nothing told whether a bloom filter was there, was asked, or had left out anything."""
+    """Nothing said whether a bloom filter existed, was asked or had left out any file."""
     files = {f"{part}.parquet": {"id": [part, part + 100]} for part in range(4)}
     table = fill(tmp_path, files)
     assert outcomes(table.scan("id = 50")) == [("", "absent", 4)]
@@ -86,7 +86,7 @@ def test_datafusion_8685_whether_a_bloom_filter_did_anything(tmp_path: Path) -> 
 
 
 def test_hyperspace_253_why_an_index_was_not_used(tmp_path: Path) -> None:
-    """An index that could not be read was passed over without a word."""
+    """An index that could not be read was skipped silently."""
     table = create(tmp_path, options={"file-index.bitmap.columns": "name"})
     append(table, range(10))
     table.build_indexes(

@@ -1,4 +1,4 @@
-"""Indexes that gave wrong rows, or failed, for nulls, ends of a type, and parts of a predicate."""
+"""Indexes that failed or gave wrong rows: nulls, limits of types, parts of a predicate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST, MOST = -(2**63), 2**63 - 1
 
 
 def test_paimon_9140_all_null_range_bitmap(tmp_path: Path) -> None:
-    """IS NULL on a column of nulls gave its first and last row only."""
+    """IS NULL on a column of nulls returned only its first and last row."""
     index = index_of(pa.nulls(5, pa.int32()), "range-bitmap")
     assert rows_of(index, "a IS NULL") == [0, 1, 2, 3, 4]
     assert rows_of(index, "a IS NULL OR a = 7") == [0, 1, 2, 3, 4]
@@ -27,7 +27,7 @@ def test_paimon_9140_all_null_range_bitmap(tmp_path: Path) -> None:
 
 
 def test_paimon_9280_tied_nulls_of_a_second_sort_key(tmp_path: Path) -> None:
-    """Top-n with a second key kept two of three tied nulls, so that the key chose of the wrong."""
+    """Top-n with a second key kept two of three tied nulls, so the key chose from wrong rows."""
     first = pa.array([None, None, None, 7, 8], pa.int64())
     index = index_of(first, "range-bitmap")
     assert list(index.top_n("a", 2, descending=False, nulls="first").rows or ()) == [0, 1, 2]
@@ -39,7 +39,7 @@ def test_paimon_9280_tied_nulls_of_a_second_sort_key(tmp_path: Path) -> None:
 
 
 def test_paimon_10019_a_file_of_nulls_takes_no_place_of_the_best(tmp_path: Path) -> None:
-    """Top-n with nulls last took a file of nulls for the best one, as it has no bounds."""
+    """Top-n with nulls last preferred a file of nulls, because it has no bounds."""
     nothing, values = pa.nulls(4, pa.int64()), pa.array([1, 9, None, 5], pa.int64())
     files = {f"{part}.parquet": {"id": nothing} for part in range(9)}
     table = fill(tmp_path, files | {"9.parquet": {"id": values}})
@@ -53,7 +53,7 @@ def test_paimon_10019_a_file_of_nulls_takes_no_place_of_the_best(tmp_path: Path)
 
 @pytest.mark.parametrize("index_type", ["bsi", "range-bitmap", "bitmap"])
 def test_paimon_8150_the_least_long(index_type: str) -> None:
-    """The least long has no absolute value: a bsi asked for it gave wrong rows."""
+    """The smallest long has no absolute value: a bsi gave wrong rows for it."""
     index = index_of(pa.array([LEAST + 1, -1, None, MOST]), index_type)
     assert rows_of(index, col("a") == LEAST) == []
     assert rows_of(index, col("a") != LEAST) == [0, 1, 3]
@@ -65,13 +65,13 @@ def test_paimon_8150_the_least_long(index_type: str) -> None:
 
 
 def test_paimon_8150_the_least_long_as_a_value(tmp_path: Path) -> None:
-    """A bsi cannot hold it: it is left out with a warning, and the row is found."""
+    """A bsi cannot hold it, so it is left out with a warning, and the row is found."""
     values = pa.array([LEAST, 4, None])
     with pytest.warns(AlcidWarning, match=f"bsi of 'a' left out: .* cannot hold {LEAST}"):
         FileIndex.build(pa.table({"a": values}), {"file-index.bsi.columns": "a"})
     table = fill(tmp_path, {"a.parquet": {"id": range(3), "a": values}})
     report = table.build_indexes({"file-index.bsi.columns": "a"})
-    assert [one.what for one in report.skipped] == ["bsi of 'a'"]
+    assert [skip.what for skip in report.skipped] == ["bsi of 'a'"]
     assert ids(table.scan(col("a") == LEAST)) == [0]
     assert ids(table.scan(col("a") < 4)) == [0]
 
@@ -81,7 +81,7 @@ def test_paimon_4631_values_beyond_a_bsi_without_statistics(tmp_path: Path) -> N
     options = {"metadata.stats-mode": "none", "file-index.bsi.columns": "id"}
     table = create(tmp_path, {"id": "BIGINT"}, options=options)
     table.append(pa.table({"id": pa.array([10, 20, None, 30, -40])}))
-    for where, found in {
+    for where, ids_of_rows in {
         "id > 1000": [],
         "id < 1000": [10, 20, 30, -40],
         "id <> 1000": [10, 20, 30, -40],
@@ -92,18 +92,18 @@ def test_paimon_4631_values_beyond_a_bsi_without_statistics(tmp_path: Path) -> N
         "id BETWEEN -1000 AND 1000": [10, 20, 30, -40],
     }.items():
         scan = table.scan(where)
-        assert ids(scan) == found, where
+        assert ids(scan) == ids_of_rows, where
         assert outcomes(scan) == [("bsi", "answered", 1)]
 
 
 @pytest.mark.parametrize("version", [1, 2])
 @pytest.mark.parametrize("nulls", [0, 1, 3])
 def test_paimon_3911_offsets_of_bitmaps_beside_single_rows(version: int, nulls: int) -> None:
-    """Values of one row have no bitmap: those behind them were read at a wrong offset."""
+    """Values of a single row have no bitmap: those behind them were read at a wrong offset."""
     values = [5, 1, 2, 1, 3, 2, *[None] * nulls, 1, 4]
     index = index_of(pa.array(values, pa.int32()), "bitmap", version=version)
-    for one in range(7):
-        assert rows_of(index, f"a = {one}") == [row for row, v in enumerate(values) if v == one]
+    for value in range(7):
+        assert rows_of(index, f"a = {value}") == [row for row, v in enumerate(values) if v == value]
     assert rows_of(index, "a IS NULL") == list(range(6, 6 + nulls))
 
 
@@ -123,7 +123,7 @@ def test_paimon_5324_or_with_an_answer_that_is_no_bitmap() -> None:
 
 @pytest.mark.parametrize("index_type", ["bloom-filter", "bitmap", "range-bitmap"])
 def test_paimon_9143_is_nan_with_an_index(tmp_path: Path, index_type: str) -> None:
-    """IS NAN was an error as soon as its column had an index."""
+    """IS NAN failed as soon as its column had an index."""
     values = pa.array([1.0, float("nan"), None, -0.0])
     table = fill(tmp_path, {"a.parquet": {"id": range(4), "a": values}})
     table.build_indexes({f"file-index.{index_type}.columns": "a"})
@@ -146,7 +146,7 @@ def test_paimon_5013_booleans(index_type: str) -> None:
 
 @pytest.mark.parametrize("index_type", ["bloom-filter", "bsi"])
 def test_paimon_5013_booleans_that_an_index_does_not_take(index_type: str) -> None:
-    """What does not take booleans says so, and not when they are cast."""
+    """An index that does not take booleans says so, and not only when values are cast."""
     message = f"column a: {index_type} does not take BOOLEAN; use bitmap or range-bitmap"
     with pytest.raises(UnsupportedError, match=message):
         index_of(pa.array([True]), index_type)
@@ -154,18 +154,18 @@ def test_paimon_5013_booleans_that_an_index_does_not_take(index_type: str) -> No
 
 @pytest.mark.parametrize("length", [16_368, 16_369, 100_000])
 def test_paimon_9613_a_value_longer_than_a_block(tmp_path: Path, length: int) -> None:
-    """One value beyond the block size of a bitmap failed the write of the whole data file."""
+    """A single value longer than the block size of a bitmap made the write of the file fail."""
     table = create(tmp_path, options={"file-index.bitmap.columns": "name"})
     names = ["a", "x" * length, "z", "x" * length, "x" * (length - 1)]
     assert table.append(pa.table({"id": range(5), "name": names})).rows == 5
-    for name, found in (("x" * length, [1, 3]), ("x" * (length - 1), [4]), ("y", []), ("z", [2])):
+    for name, rows in (("x" * length, [1, 3]), ("x" * (length - 1), [4]), ("y", []), ("z", [2])):
         scan = table.scan(col("name") == name)
-        assert ids(scan) == found
+        assert ids(scan) == rows
         assert outcomes(scan) == [("bitmap", "answered", 1)]
 
 
 def test_starrocks_457_a_number_beyond_53_bits() -> None:
-    """A bitmap found no row for a number that no double holds."""
+    """A bitmap found no row for a number that is not a double."""
     number = 2_012_220_000_010_037_602
     index = index_of(pa.array([number - 1, number, number + 1]), "bitmap")
     assert [rows_of(index, f"a = {number + step}") for step in (-2, -1, 0, 1)] == [
@@ -178,7 +178,7 @@ def test_starrocks_457_a_number_beyond_53_bits() -> None:
 
 @pytest.mark.parametrize("options", [{"index_block_size": "64b"}, {"version": 1}, {}])
 def test_starrocks_3299_many_values_of_a_bitmap(options: dict[str, str | int]) -> None:
-    """A bitmap of very many values gave no row for one that is there."""
+    """A bitmap of very many values returned no row for an existing value."""
     count = 20_000
     values = pa.array([3 * (row * 7919 % count) for row in range(count)], pa.int32())
     index = index_of(values, "bitmap", **options)
@@ -189,7 +189,7 @@ def test_starrocks_3299_many_values_of_a_bitmap(options: dict[str, str | int]) -
 
 
 def test_doris_7788_a_range_that_begins_before_all_values() -> None:
-    """A range from below the first value gave no row, if the dictionary had two levels."""
+    """A range that began below the first value returned no row if the dictionary had two levels."""
     values = pa.array(range(1_000, 9_000, 2), pa.int32())
     index = index_of(values, "range-bitmap", chunk_size="64b")
     every = list(range(4_000))

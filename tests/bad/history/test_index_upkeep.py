@@ -1,4 +1,4 @@
-"""Indexes that were stale, claimed to be there, conflicted for nothing, or outlived their files."""
+"""Indexes that were stale, missing, in conflict without a reason, or outlived their files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ BITMAP = {"file-index.bitmap.columns": "id"}
 
 
 def coverage(table: Table[Any]) -> list[tuple[str, str, int, int, int]]:
-    """Of each index: how many files have it, have an old one, have none."""
+    """How many files have a current index, an old one, or none, for each index."""
     return [
-        (one.column, one.index_type, one.fresh, one.stale, one.absent) for one in table.indexes()
+        (index.column, index.index_type, index.fresh, index.stale, index.absent)
+        for index in table.indexes()
     ]
 
 
@@ -35,7 +36,7 @@ def coverage(table: Table[Any]) -> list[tuple[str, str, int, int, int]]:
 def test_paimon_9085_another_type_takes_the_place_of_the_old(
     tmp_path: Path, first: dict[str, str], second: dict[str, str]
 ) -> None:
-    """The old index stayed beside the new one, in the manifest or in a file, and was asked."""
+    """The old index stayed next to the new one, in the manifest or in a file, and was asked."""
     table = filled(create(tmp_path / "t"))
     set_table_options(table, {**BLOOM, **first})
     table.build_indexes()
@@ -43,8 +44,8 @@ def test_paimon_9085_another_type_takes_the_place_of_the_old(
     table.build_indexes()
     assert kinds(table) == [[("id", "bitmap")]] * 2
     for entry in entries(table):
-        found = [name for name in entry.file.extra_files if name.endswith(".index")]
-        assert (entry.file.embedded_index is None) == (len(found) == 1)
+        names = [name for name in entry.file.extra_files if name.endswith(".index")]
+        assert (entry.file.embedded_index is None) == (len(names) == 1)
     opened = alcid.paimon(tmp_path / "t")
     scan = opened.scan("id = 33")
     assert (ids(scan), outcomes(scan)) == ([33], [("bitmap", "answered", 1)])
@@ -56,7 +57,7 @@ def test_paimon_9085_another_type_takes_the_place_of_the_old(
 
 
 def test_paimon_8596_a_build_that_changes_nothing_commits_nothing(tmp_path: Path) -> None:
-    """Files went and came again as they were: a conflict for others, and for itself."""
+    """Files were removed and added again unchanged: a conflict for others, and for itself."""
     table = filled(create(tmp_path / "t"))
     with pytest.raises(OptionError, match="its options ask for no index"):
         table.build_indexes()
@@ -69,12 +70,12 @@ def test_paimon_8596_a_build_that_changes_nothing_commits_nothing(tmp_path: Path
         assert report.snapshot_id is None
     assert other.drop_indexes(types=["bsi"]) == 0
     assert (other.snapshot_id, entries(other)) == (3, before)
-    table.delete("id = 7")  # planned on the files of before
+    table.delete("id = 7")  # planned on the previous files
     assert table.snapshot_id == 4
 
 
 def test_hudi_13996_indexes_of_rewritten_files_go_and_are_built_again(tmp_path: Path) -> None:
-    """After files were rewritten, an index of the old ones stayed, and slowed all queries down."""
+    """An index of rewritten files stayed and slowed down all queries."""
     table = fill(tmp_path, {f"{part}.parquet": {"id": [part, part + 10]} for part in range(4)})
     table.build_indexes(BITMAP)
     for part in range(4):
@@ -97,7 +98,7 @@ def test_hudi_13996_indexes_of_rewritten_files_go_and_are_built_again(tmp_path: 
 
 
 def test_hudi_13996_the_same_in_an_iceberg_table_whose_snapshots_expire(tmp_path: Path) -> None:
-    """Cleaning took the index with it: here a snapshot goes, whose statistics file has indexes."""
+    """Cleaning removed the index too: here a snapshot expires whose statistics file has indexes."""
     catalog = VectorCatalog(tmp_path / "table")
     files = {f"{part}.parquet": rows_of([part, part + 10]).to_pydict() for part in range(3)}
     first = catalog.add(files)
@@ -121,7 +122,7 @@ def test_hudi_13996_the_same_in_an_iceberg_table_whose_snapshots_expire(tmp_path
 
 
 def test_hudi_19716_each_index_that_is_claimed_was_built(tmp_path: Path) -> None:
-    """Of two indexes to be rebuilt, one was called complete though nothing had been built."""
+    """Of two indexes to rebuild, one was called complete although nothing had been built."""
     files = {f"{part}.parquet": {"id": [part, part + 10], "a": [part, 7]} for part in range(3)}
     table = fill(tmp_path, files)
     both = {**BITMAP, "file-index.range-bitmap.columns": "a"}
@@ -143,14 +144,14 @@ def test_hudi_19716_each_index_that_is_claimed_was_built(tmp_path: Path) -> None
 
 
 def test_hudi_19716_files_that_cannot_be_read_are_not_called_indexed(tmp_path: Path) -> None:
-    """A build of nothing is not a build that has succeeded."""
+    """A build of nothing does not count as a successful build."""
     table = fill(tmp_path, {f"{part}.parquet": {"id": [part, part + 10]} for part in range(3)})
     good = {part: (tmp_path / f"{part}.parquet").read_bytes() for part in (1, 2)}
     for part, data in good.items():
         (tmp_path / f"{part}.parquet").write_bytes(data[:4] + b"\xff" * 16 + data[20:])
     report = table.build_indexes(BITMAP)
     assert (report.files, report.indexed, report.fresh, report.failed) == (3, 1, 0, 2)
-    assert [one.files for one in report.skipped] == [1, 1]
+    assert [skip.files for skip in report.skipped] == [1, 1]
     assert coverage(table) == [("id", "bitmap", 1, 0, 2)]
     for part, data in good.items():
         (tmp_path / f"{part}.parquet").write_bytes(data)
@@ -161,7 +162,7 @@ def test_hudi_19716_files_that_cannot_be_read_are_not_called_indexed(tmp_path: P
 
 
 def test_paimon_3391_files_that_were_there_before_get_indexes(tmp_path: Path) -> None:
-    """Only files that were written after the options got an index, and the others never."""
+    """Only files written after the options were set got an index, and older ones never did."""
     table = filled(create(tmp_path / "t"))
     data = [path for path in (tmp_path / "t" / "bucket-0").iterdir() if path.suffix == ".parquet"]
     before = {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in data}

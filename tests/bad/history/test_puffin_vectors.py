@@ -1,4 +1,4 @@
-"""Deletion vectors in Puffin files: the container, the frame of a blob, whose vector it is."""
+"""Deletion vectors in Puffin files: the container, the frame of a blob, its data file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.tables.paimon.small_tables import rows_of
 @pytest.fixture
 def catalog(tmp_path: Path) -> VectorCatalog:
     """Three files of ten rows."""
-    found = VectorCatalog(tmp_path / "table")
+    new_catalog = VectorCatalog(tmp_path / "table")
     files = {f"{part}.parquet": range(10 * part, 10 * part + 10) for part in range(3)}
-    found.add({name: rows_of(some).to_pydict() for name, some in files.items()})
-    return found
+    new_catalog.add({name: rows_of(some).to_pydict() for name, some in files.items()})
+    return new_catalog
 
 
 def data_file(catalog: VectorCatalog, part: int) -> str:
@@ -33,7 +33,7 @@ def data_file(catalog: VectorCatalog, part: int) -> str:
 
 
 def rewrite(catalog: VectorCatalog, data: bytes) -> str:
-    """Give the only Puffin file other bytes, and return its path."""
+    """Replace the bytes of the only Puffin file, and return its path."""
     (path,) = catalog.puffin_files()
     path.write_bytes(data)
     for entry in catalog.vectors:
@@ -42,7 +42,7 @@ def rewrite(catalog: VectorCatalog, data: bytes) -> str:
 
 
 def test_duckdb_iceberg_1095_what_is_called_puffin_is_one(catalog: VectorCatalog) -> None:
-    """Vectors were written as bare blobs, which only the writer itself could read."""
+    """Vectors were written as bare blobs, which only their own writer could read."""
     catalog.open().delete("id IN (3, 14, 15)")
     (path,) = catalog.puffin_files()
     data = path.read_bytes()
@@ -60,7 +60,7 @@ def test_duckdb_iceberg_1095_what_is_called_puffin_is_one(catalog: VectorCatalog
 
 
 def test_duckdb_iceberg_1095_a_bare_blob_is_told(catalog: VectorCatalog) -> None:
-    """Its rows are read as the manifest says; `verify` tells that it is no Puffin file."""
+    """Its rows are read as the manifest says; `verify` reports that it is not a Puffin file."""
     catalog.open().delete("id = 3")
     (entry,) = catalog.vectors
     path = rewrite(catalog, DeletionVector([3], bits=64).to_bytes())
@@ -75,7 +75,7 @@ def test_duckdb_iceberg_1095_a_bare_blob_is_told(catalog: VectorCatalog) -> None
 
 
 def test_duckdb_iceberg_336_a_flipped_bit_stops_the_scan(catalog: VectorCatalog) -> None:
-    """The checksum of a blob was not looked at."""
+    """The checksum of a blob was not checked."""
     catalog.open().delete("id = 3")
     data = bytearray(catalog.puffin_files()[0].read_bytes())
     data[4 + 36] ^= 1  # the position itself
@@ -86,8 +86,8 @@ def test_duckdb_iceberg_336_a_flipped_bit_stops_the_scan(catalog: VectorCatalog)
 
 
 def test_iceberg_python_3576_the_frame_of_a_blob(tmp_path: Path) -> None:
-    """Length, magic and checksum around a bitmap were taken for the bitmap."""
-    (golden,) = (one for one in golden_files("puffin") if one.json["name"] == "deletion_vectors")
+    """The length, magic and checksum around a bitmap were read as part of the bitmap."""
+    (golden,) = (file for file in golden_files("puffin") if file.json["name"] == "deletion_vectors")
     path = tmp_path / "java.puffin"
     path.write_bytes(golden.data)
     with puffin.open(path) as reader:
@@ -101,45 +101,45 @@ def test_iceberg_python_3576_the_frame_of_a_blob(tmp_path: Path) -> None:
 
 
 def test_iceberg_17334_vectors_of_one_puffin_file_are_told_apart(catalog: VectorCatalog) -> None:
-    """Delete files were known by their path alone: all of a Puffin file became its last."""
+    """Delete files were identified by path alone: all vectors of a Puffin file became its last."""
     table = catalog.open()
     table.delete("id IN (3, 14, 15, 25, 26, 27)")
     assert len({entry["file_path"] for entry in catalog.vectors}) == 1
     for opened in (table, catalog.open()):
-        found = [list(opened.snapshot.deletions[file]) for file in range(3)]
-        assert found == [[3], [4, 5], [5, 6, 7]]
+        vectors = [list(opened.snapshot.deletions[file]) for file in range(3)]
+        assert vectors == [[3], [4, 5], [5, 6, 7]]
     table.delete("id = 16")  # which replaces one of the three
     (removed,) = catalog.changes[-1].removed
     assert (removed.data_file, removed.cardinality) == (data_file(catalog, 1), 2)
     for opened in (table, catalog.open()):
-        found = [list(opened.snapshot.deletions[file]) for file in range(3)]
-        assert found == [[3], [4, 5, 6], [5, 6, 7]]
+        vectors = [list(opened.snapshot.deletions[file]) for file in range(3)]
+        assert vectors == [[3], [4, 5, 6], [5, 6, 7]]
 
 
 def test_iceberg_go_1372_a_second_delete_replaces_the_vector(catalog: VectorCatalog) -> None:
-    """A second delete of a file added a vector beside the first: the table could not be read."""
+    """A second delete of a file added a vector next to the first: the table became unreadable."""
     for where in ("id = 3", "id IN (4, 14)", "id < 10", "id = 14"):
         catalog.open().delete(where)
         named = [entry["referenced_data_file"] for entry in catalog.vectors]
         assert len(named) == len(set(named))
-    assert [(one["record_count"]) for one in catalog.vectors] == [1, 10]
+    assert [(vector["record_count"]) for vector in catalog.vectors] == [1, 10]
     assert [len(change.removed) for change in catalog.changes] == [0, 1, 1]
     assert ids(catalog.open().scan()) == [*range(10, 14), *range(15, 30)]
 
 
 def test_iceberg_go_1868_a_vector_that_came_meanwhile(catalog: VectorCatalog) -> None:
-    """A vector was committed without a look at one that another had added."""
+    """A vector was committed without a check for one that another writer had added."""
     other = catalog.open()
     catalog.meanwhile.append(lambda: other.delete("id IN (3, 5)"))
     report = catalog.open().delete("id IN (3, 4)")
-    assert report.rows == 1  # as the other has deleted the first
+    assert report.rows == 1  # as the other writer has deleted the first
     (entry,) = catalog.vectors
     assert entry["record_count"] == 3
     assert ids(catalog.open().scan("id < 10")) == [0, 1, 2, 6, 7, 8, 9]
 
 
 def test_iceberg_17206_two_vectors_of_one_file_are_named(catalog: VectorCatalog) -> None:
-    """Of two vectors nobody knows which counts: both have to be named, to be repaired by hand."""
+    """Nobody knows which of two vectors counts: both are named, so that a person can repair it."""
     catalog.open().delete("id = 3")
     catalog.current.append({**catalog.vectors[0], "content_offset": 4})
     with pytest.raises(FormatError) as raised:
@@ -162,7 +162,7 @@ def test_iceberg_17206_two_vectors_of_one_file_are_named(catalog: VectorCatalog)
 def test_altinity_clickhouse_2119_an_entry_that_does_not_fit_its_blob(
     catalog: VectorCatalog, change: dict[str, Any], problem: str
 ) -> None:
-    """A vector has to be the one that the manifest means, or rows of another file go."""
+    """A vector must be the one that the manifest means, or rows of another file are deleted."""
     catalog.open().delete("id = 3")
     catalog.vectors[0].update(change)
     with pytest.raises(FormatError) as raised:
@@ -171,7 +171,7 @@ def test_altinity_clickhouse_2119_an_entry_that_does_not_fit_its_blob(
 
 
 def test_altinity_clickhouse_2119_a_blob_of_another_data_file(catalog: VectorCatalog) -> None:
-    """The footer names the data file of a blob: `verify` sees that the manifest says another."""
+    """The footer names the data file of a blob: `verify` notices another name in the manifest."""
     catalog.open().delete("id = 3")
     catalog.vectors[0]["referenced_data_file"] = data_file(catalog, 1)
     (problem,) = catalog.open().verify().problems
@@ -182,7 +182,7 @@ def test_altinity_clickhouse_2119_a_blob_of_another_data_file(catalog: VectorCat
 
 
 def test_altinity_clickhouse_2119_rows_that_a_file_does_not_have(catalog: VectorCatalog) -> None:
-    """Positions behind the last row are of another file."""
+    """Positions beyond the last row belong to another file."""
     catalog.open().delete("id = 3")
     written = DeletionVector([12], bits=64).to_bytes()
     path = rewrite(catalog, b"PFA1" + written)

@@ -1,4 +1,4 @@
-"""The table of README.md names every item, and exactly the tests that there are."""
+"""The table of README.md names every item, and exactly the existing tests."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def table_rows() -> list[list[str]]:
 
 def docstrings_of_tests() -> dict[str, str]:
     """The docstrings of all tests, by their names."""
-    found = [
+    functions = [
         node
         for path in sorted(FOLDER.glob("test_*.py"))
         if path != Path(__file__)
         for node in ast.parse(path.read_text("utf-8")).body
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
     ]
-    assert len({node.name for node in found}) == len(found)
-    return {node.name: ast.get_docstring(node) or "" for node in found}
+    assert len({node.name for node in functions}) == len(functions)
+    return {node.name: ast.get_docstring(node) or "" for node in functions}
 
 
 def test_each_item_has_one_row() -> None:

@@ -1,4 +1,4 @@
-"""Files and row groups that were left out by mistake, or read for nothing: exact sets of both."""
+"""Files and row groups that were left out or read by mistake: exact sets of both."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOOM = {"file-index.bloom-filter.columns": "id"}
 
 
 def looked_at(scan: Scan) -> list[int]:
-    """Of each row group of the only file, how many rows were looked at."""
+    """The number of rows looked at in each row group of the only file."""
     (file,) = file_outcomes(scan)
     return [group.rows_looked_at for group in file.row_groups]
 
@@ -37,8 +37,8 @@ def looked_at(scan: Scan) -> list[int]:
 def test_paimon_4806_rows_of_an_index_in_a_later_row_group(
     tmp_path: Path, index_type: str, has_pages: bool
 ) -> None:
-    """Positions were counted from the start of each row group, and those of later ones lost."""
-    values = [row * 7 % 20 for row in range(20)]  # 4 stands in row 12, 0 in row 0
+    """Positions were counted from the start of each row group, so those of later ones were lost."""
+    values = [row * 7 % 20 for row in range(20)]  # 4 is in row 12, 0 in row 0
     files = {"a.parquet": {"id": range(20), "a": values}}
     table = fill(tmp_path, files, group_rows=5, has_pages=has_pages)
     table.build_indexes({f"file-index.{index_type}.columns": "a"})
@@ -51,7 +51,7 @@ def test_paimon_4806_rows_of_an_index_in_a_later_row_group(
 
 
 def test_paimon_4806_pages_of_a_later_row_group(tmp_path: Path) -> None:
-    """The same where pages are read by their place in the file."""
+    """The same if pages are read by their offset in the file."""
     path = tmp_path / "a.parquet"
     rows = pa.table({"id": range(40_000), "a": [row * 7 % 40_000 for row in range(40_000)]})
     pq.write_table(rows, path, row_group_size=10_000, data_page_size=2_000, write_page_index=True)
@@ -67,7 +67,7 @@ def test_paimon_4806_pages_of_a_later_row_group(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["truncate(16)", "full", "counts", "none"])
 def test_hudi_7032_the_greatest_value_of_long_texts(tmp_path: Path, mode: str) -> None:
-    """A greatest value that was too small hid the rows above it."""
+    """A maximum that was too small hid the rows above it."""
     begin = "0123456789abcdef"
     names = [f"{begin}-a", f"{begin}-z", f"{begin}\U0010ffff", "\U0010ffff" * 20]
     table = create(tmp_path, options={"metadata.stats-mode": mode})
@@ -79,7 +79,7 @@ def test_hudi_7032_the_greatest_value_of_long_texts(tmp_path: Path, mode: str) -
 
 
 def test_hudi_7032_the_greatest_value_in_a_bundle(tmp_path: Path) -> None:
-    """The same for a folder, where bundles keep least and greatest values."""
+    """The same for a folder, where bundles keep minimum and maximum."""
     names = ["a" * 300 + "b", "a" * 300 + "c", "\U0010ffff" * 99]
     table = fill(tmp_path, {"a.parquet": {"id": range(3), "name": names}})
     table.build_indexes({"file-index.bitmap.columns": "id"})
@@ -103,7 +103,7 @@ def test_hudi_18754_one_nan_among_the_values(tmp_path: Path) -> None:
 
 
 def test_hudi_18755_files_without_statistics(tmp_path: Path) -> None:
-    """A column without statistics was taken for one of nulls, and its rows were lost."""
+    """A column without statistics was treated as a column of nulls, and its rows were lost."""
     rows = pa.table({"id": range(3), "name": ["x", None, "z"]})
     pq.write_table(rows, tmp_path / "a.parquet", write_statistics=False)
     table = alcid.parquet(tmp_path)
@@ -116,7 +116,7 @@ def test_hudi_18755_files_without_statistics(tmp_path: Path) -> None:
 
 
 def test_hudi_11575_a_look_up_keeps_the_file_and_not_only_fewer_files(tmp_path: Path) -> None:
-    """A look-up left out every file until a later change was written beside the index."""
+    """A look-up left out every file until a later change was written next to the index."""
 
     def check(part: int) -> None:
         scan = table.scan(f"id = {part + 40}")
@@ -136,7 +136,7 @@ def test_hudi_11575_a_look_up_keeps_the_file_and_not_only_fewer_files(tmp_path: 
     check(2)
     fill(tmp_path, {"4.parquet": columns(4)})
     parts = 5
-    assert table.build_indexes(BLOOM).bundles == 1  # a second one, beside the first
+    assert table.build_indexes(BLOOM).bundles == 1  # a second one, next to the first
     check(2)
     check(4)
     assert len(table.clean().merged) == 2
@@ -145,12 +145,12 @@ def test_hudi_11575_a_look_up_keeps_the_file_and_not_only_fewer_files(tmp_path: 
 
 
 def test_hudi_5808_a_bloom_filter_leaves_out_files(tmp_path: Path) -> None:
-    """Bloom filters were written, and no file was ever left out by them."""
+    """Bloom filters were written, but they never left out a file."""
     ids_of = {part: [part + 10 * row for row in range(50)] for part in range(6)}
     table = fill(tmp_path, {f"{part}.parquet": {"id": ids_of[part]} for part in range(6)})
     table.build_indexes({**BLOOM, "file-index.bloom-filter.id.fpp": 0.0001})
     scan = table.scan("id = 253")
-    (*_, stage) = [one for one in scan.explain().stages if one.name == "file index"]
+    (*_, stage) = [stage for stage in scan.explain().stages if stage.name == "file index"]
     assert (stage.before.files, stage.after.files) == (6, 1)
     assert stage.dropped == {"bloom filter": 5}
     assert files_read(scan) == ["3.parquet"]
@@ -161,7 +161,7 @@ def test_hudi_5808_a_bloom_filter_leaves_out_files(tmp_path: Path) -> None:
 
 
 def test_paimon_8090_an_index_that_is_there_is_asked(tmp_path: Path) -> None:
-    """Python read every file, although the table had indexes; these are of Paimon's Java."""
+    """Python read every file although the table had indexes; these are from Paimon's Java."""
     table = alcid.paimon(unpack_table("sidecars", tmp_path))
     scan = table.scan("kind = 'puffin' AND weight = 6", columns=["ring"])
     assert scan.to_arrow().to_pydict() == {"ring": [12]}
@@ -171,12 +171,12 @@ def test_paimon_8090_an_index_that_is_there_is_asked(tmp_path: Path) -> None:
         ("bsi", "not needed", 6),
     ]
     assert len(files_read(scan)) == 1
-    reasons = [one.outcome for one in file_outcomes(scan)]
+    reasons = [outcome.outcome for outcome in file_outcomes(scan)]
     assert reasons.count(Outcome("file index", "no row in the index")) == 5
 
 
 def test_lance_5130_one_file_is_read_and_not_every_one(tmp_path: Path) -> None:
-    """Bounds that did leave out files were not heeded: 3,000 were read for a row of one."""
+    """Bounds that could leave out files were ignored: 3,000 files were read for one row."""
     every = {f"{part:02}.parquet": {"id": range(4 * part, 4 * part + 4)} for part in range(30)}
     scan = fill(tmp_path, every).scan("id = 42")
     assert (ids(scan), files_read(scan)) == ([42], ["10.parquet"])
@@ -184,15 +184,15 @@ def test_lance_5130_one_file_is_read_and_not_every_one(tmp_path: Path) -> None:
     table.build_indexes(BLOOM)
     scan = table.scan("id BETWEEN 42 AND 44")
     assert (ids(scan), files_read(scan)) == ([42, 43, 44], ["10.parquet", "11.parquet"])
-    stages = {one.name: one for one in scan.explain().stages}
+    stages = {stage.name: stage for stage in scan.explain().stages}
     assert stages["statistics"].dropped == {"ruled out by min/max or null counts": 28}
     assert stages["row groups"].before.files == 2  # no other is opened
 
 
 def test_hudi_2178_a_bloom_filter_of_few_values_is_small() -> None:
-    """A filter for a million values stood in every file, however few it had."""
+    """Every file had a filter for a million values, however few values it had."""
     index = index_of(pa.array(range(1_000)), "bloom-filter")
     (entry,) = index.entries
     assert entry.length == 1236
-    assert all(rows_of(index, f"a = {one}") is None for one in (0, 500, 999))
-    assert all(index.evaluate(f"a = {one}").skip for one in range(2_000, 2_100))
+    assert all(rows_of(index, f"a = {value}") is None for value in (0, 500, 999))
+    assert all(index.evaluate(f"a = {value}").skip for value in range(2_000, 2_100))

@@ -32,13 +32,13 @@ def framed(body: bytes) -> bytes:
 
 
 def wide(*bitmaps: tuple[int, bytes]) -> bytes:
-    """A vector of 64 bits with right checksum, of these keys and bitmaps."""
+    """A vector of 64 bits with these keys and bitmaps, and a correct checksum."""
     body = b"".join(struct.pack("<i", key) + bitmap for key, bitmap in bitmaps)
     return framed(MAGIC_64 + struct.pack("<q", len(bitmaps)) + body)
 
 
 def error_of(data: bytes, cardinality: int | None = None) -> str:
-    """Why a vector is refused."""
+    """The error for a vector."""
     with pytest.raises(FormatError) as raised:
         DeletionVector.from_bytes(data, cardinality, name="v")
     return str(raised.value)
@@ -46,12 +46,12 @@ def error_of(data: bytes, cardinality: int | None = None) -> str:
 
 def golden_vector(name: str) -> Golden:
     """An index file of vectors that Paimon's Java wrote."""
-    (found,) = (one for one in golden_files("deletion_vector_file") if one.json["name"] == name)
-    return found
+    (file,) = (file for file in golden_files("deletion_vector_file") if file.json["name"] == name)
+    return file
 
 
 def test_velox_18296_the_checksum_is_that_of_other_writers() -> None:
-    """A checksum without its last complement passed all round trips, and no file of Spark."""
+    """A checksum without the last complement passed all round trips, but no file from Spark."""
     assert DeletionVector([2, 3], bits=64).to_bytes() == JAVA
     assert list(DeletionVector.from_bytes(JAVA)) == [2, 3]
     not_complemented = JAVA[:-4] + struct.pack(">I", zlib.crc32(JAVA[4:-4]) ^ 0xFFFFFFFF)
@@ -65,11 +65,11 @@ def test_velox_18296_the_checksum_is_that_of_other_writers() -> None:
 
 @pytest.mark.parametrize("bits", [32, 64])
 def test_duckdb_iceberg_336_every_bit_is_under_the_checksum(bits: int) -> None:
-    """The checksum was not looked at, so that a flipped bit deleted another row."""
+    """The checksum was not checked, so a flipped bit deleted another row."""
     data = DeletionVector([2, 3], bits=64 if bits == 64 else 32).to_bytes()
-    for place in range(8 * len(data)):
+    for bit in range(8 * len(data)):
         flipped = bytearray(data)
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(FormatError):
             DeletionVector.from_bytes(bytes(flipped))
 
@@ -88,7 +88,7 @@ ROWS = BitMap([7]).serialize()
     ids=["twice", "descending", "negative", "too high"],
 )
 def test_iceberg_rust_2866_keys_twice_or_out_of_order(keys: tuple[int, int], message: str) -> None:
-    """A decoder of bitmaps took keys that came twice, and kept the last."""
+    """A decoder of bitmaps accepted duplicate keys and kept the last."""
     assert message in error_of(wide(*((key, ROWS) for key in keys)))
     assert list(DeletionVector.from_bytes(wide((0, ROWS), (1, ROWS)))) == [7, 2**32 + 7]
 
@@ -105,7 +105,7 @@ def test_iceberg_rust_2866_keys_twice_or_out_of_order(keys: tuple[int, int], mes
     ids=["nothing", "length only", "minus one", "count -1", "count"],
 )
 def test_iceberg_rust_2867_lengths_that_cannot_be(data: bytes, message: str) -> None:
-    """A length below zero, or too few bytes, ended the process."""
+    """A negative length, or too few bytes, ended the process."""
     assert message in error_of(data)
 
 
@@ -118,7 +118,7 @@ def test_iceberg_rust_2867_every_beginning_of_a_vector() -> None:
 
 @pytest.mark.parametrize("magic", ["00000000", "6439d3d1", "d0f2435e", "3a300000"])
 def test_iceberg_rust_2416_a_magic_that_is_none(magic: str) -> None:
-    """What follows was read, whatever the magic was: here zeros, or the bytes of one turned."""
+    """The content was read whatever the magic was: here zeros, or the reversed bytes of a magic."""
     body = bytes.fromhex(magic) + JAVA[8:-4]
     assert error_of(framed(body)) == (
         f"v: not a deletion vector: bad magic at offset 4: found {magic}, expected 5e43f2d0 or"
@@ -128,20 +128,26 @@ def test_iceberg_rust_2416_a_magic_that_is_none(magic: str) -> None:
 
 @pytest.mark.parametrize("name", ["file_many_32", "file_many_64", "file_mixed"])
 def test_paimon_rust_785_what_a_range_of_each_kind_counts(name: str) -> None:
-    """Of 64 bits the magic is little-endian, and the length counts what is around the body."""
+    """For 64 bits, the magic is little-endian, and the length is not that of the whole vector."""
     golden = golden_vector(name)
     file = DeletionVectorFile.from_bytes(golden.data)
     vectors = {}
-    for one in golden.json["vectors"]:
-        place = DeletionVectorRange(
-            one["data_file"], one["offset"], one["length"], one["cardinality"]
+    for each_vector in golden.json["vectors"]:
+        vector_range = DeletionVectorRange(
+            each_vector["data_file"],
+            each_vector["offset"],
+            each_vector["length"],
+            each_vector["cardinality"],
         )
-        vectors[place.data_file] = vector = file.read(place)
-        assert (vector.bits, vector.cardinality) == (one["bits"], one["cardinality"])
+        vectors[vector_range.data_file] = vector = file.read(vector_range)
+        assert (vector.bits, vector.cardinality) == (
+            each_vector["bits"],
+            each_vector["cardinality"],
+        )
     written = DeletionVectorFile.write(vectors)
     assert written.data == golden.data
-    assert [(one.offset, one.length) for one in written.ranges] == [
-        (one["offset"], one["length"]) for one in golden.json["vectors"]
+    assert [(vector_range.offset, vector_range.length) for vector_range in written.ranges] == [
+        (vector["offset"], vector["length"]) for vector in golden.json["vectors"]
     ]
 
 
@@ -153,11 +159,11 @@ def test_paimon_rust_785_what_a_range_of_each_kind_counts(name: str) -> None:
     ],
 )
 def test_paimon_3313_a_length_of_the_other_meaning(bits: int, length: int, says: str) -> None:
-    """A reader that took the length for the whole of the vector read eight bytes too few."""
+    """A reader that took the length for that of the whole vector read eight bytes too few."""
     vectors = {"a": DeletionVector([1], bits=64 if bits == 64 else 32)}
     written = DeletionVectorFile.write(vectors | {"b": vectors["a"]})
-    (place, _) = written.ranges
-    assert (place.offset, place.length) == (1, length)
+    (vector_range, _) = written.ranges
+    assert (vector_range.offset, vector_range.length) == (1, length)
     file = DeletionVectorFile.from_bytes(written.data, name="index-0")
     other = length + 8 if bits == 32 else length - 8
     with pytest.raises(FormatError) as raised:
@@ -183,29 +189,30 @@ def test_paimon_3313_a_length_of_the_other_meaning(bits: int, length: int, says:
 def test_altinity_clickhouse_2119_bitmaps_are_checked_before_use(
     bitmap: bytes, message: str
 ) -> None:
-    """Bitmaps of a file were used without a look at their inside."""
-    found = error_of(wide((0, bitmap)))
-    assert found.startswith("v: bad roaring bitmap ")
-    assert message in found
+    """Bitmaps of a file were used without a check of their content."""
+    problem = error_of(wide((0, bitmap)))
+    assert problem.startswith("v: bad roaring bitmap ")
+    assert message in problem
 
 
 def test_starrocks_72249_a_flipped_bit_in_an_index_file_of_paimon(tmp_path: Path) -> None:
-    """The checksum of vectors of 64 bits was read over."""
+    """The checksum of vectors of 64 bits was skipped."""
     golden = golden_vector("file_many_64")
     (first, *_) = golden.json["vectors"]
     data = bytearray(golden.data)
     data[first["offset"] + first["length"] - 5] ^= 1
     path = tmp_path / "index-0"
     path.write_bytes(data)
-    place = DeletionVectorRange(first["data_file"], first["offset"], first["length"])
+    vector_range = DeletionVectorRange(first["data_file"], first["offset"], first["length"])
     with DeletionVectorFile.open(path) as file, pytest.raises(ChecksumError, match="index-0: bad"):
-        file.read(place)
+        file.read(vector_range)
 
 
 def test_datafusion_comet_5365_another_number_of_rows() -> None:
-    """That a vector has as many rows as the table says was not checked."""
+    """Nobody checked that a vector has as many rows as the table says."""
     assert list(DeletionVector.from_bytes(JAVA, 2)) == [2, 3]
-    for told in (0, 1, 3):
-        assert error_of(JAVA, told) == (
-            f"v: deletion vector of another cardinality at offset 0: found 2, expected {told}"
+    for cardinality in (0, 1, 3):
+        assert error_of(JAVA, cardinality) == (
+            f"v: deletion vector of another cardinality at offset 0: found 2, "
+            f"expected {cardinality}"
         )

@@ -1,4 +1,4 @@
-"""Files of deletion vectors that stayed behind, grew without end, or were read for nothing."""
+"""Files of deletion vectors that were left behind, grew without end, or were read for nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def keyed(folder: Path) -> PaimonTable:
 
 
 def twelve_files(folder: Path) -> PaimonTable:
-    """Twelve files of ten rows, of which one has lost two rows, and each other one."""
+    """Twelve files of ten rows; one has lost two rows, each other file one."""
     table = create(folder)
     for part in range(12):
         append(table, range(10 * part, 10 * part + 10))
@@ -33,21 +33,21 @@ def twelve_files(folder: Path) -> PaimonTable:
 
 
 def index_files(table: PaimonTable) -> set[str]:
-    """All that lies in the folder of vectors."""
+    """Everything in the folder of vectors."""
     return {path.name for path in Path(table.location, "index").iterdir()}
 
 
 def vector_files(table: PaimonTable) -> set[str]:
-    """Those that its snapshot needs."""
+    """The vector files that the current snapshot needs."""
     return {entry.name for entry in table.snapshot.state.indexes}
 
 
 def marked(table: PaimonTable) -> dict[str, int]:
-    """How many rows of each data file are marked as deleted, by the index manifest."""
+    """How many rows of each data file the index manifest marks as deleted."""
     return {
-        place.data_file: place.cardinality or 0
+        vector_range.data_file: vector_range.cardinality or 0
         for entry in table.snapshot.state.indexes
-        for place in entry.ranges or ()
+        for vector_range in entry.ranges or ()
     }
 
 
@@ -57,7 +57,7 @@ def names_of(table: PaimonTable) -> set[str]:
 
 
 def test_iceberg_17307_no_puffin_file_is_left_of_a_commit_that_failed(tmp_path: Path) -> None:
-    """The merged vectors of a delete stayed behind when its commit was refused."""
+    """The merged vectors of a delete were left behind when its commit was refused."""
     catalog = VectorCatalog(tmp_path / "table")
     catalog.add({"0.parquet": rows_of(range(10)).to_pydict()})
     catalog.open().delete("id = 1")
@@ -78,7 +78,7 @@ def test_iceberg_17307_no_puffin_file_is_left_of_a_commit_that_failed(tmp_path: 
 
 
 def test_paimon_8783_a_full_compaction_leaves_no_vectors(tmp_path: Path) -> None:
-    """Entries of files that a compaction had rewritten stayed in the index manifest."""
+    """Entries for files that a compaction had rewritten stayed in the index manifest."""
     table = keyed(tmp_path)
     table.upsert(rows_of(range(20)))
     table.compact()
@@ -96,7 +96,7 @@ def test_paimon_8783_a_full_compaction_leaves_no_vectors(tmp_path: Path) -> None
 
 
 def test_paimon_5788_the_folder_of_vectors_does_not_grow(tmp_path: Path) -> None:
-    """A file for every commit stayed, until the file system took no more."""
+    """Each commit left a file, until the file system took no more."""
     table = keyed(tmp_path)
     for step in range(8):
         table.upsert(rows_of(range(step, step + 5)))
@@ -107,16 +107,16 @@ def test_paimon_5788_the_folder_of_vectors_does_not_grow(tmp_path: Path) -> None
     )
     assert index_files(table) == every
     assert len(every) == 6
-    for number in numbers[:-1]:  # they expire
+    for number in numbers[:-1]:  # the snapshots expire
         (tmp_path / "snapshot" / f"snapshot-{number}").unlink()
-    gone = {one.path for one in table.clean(timedelta(0)).removed if one.reason == "index file"}
+    gone = {file.path for file in table.clean(timedelta(0)).removed if file.reason == "index file"}
     assert gone == {f"index/{name}" for name in every - {needed}}
     assert index_files(table) == {needed}
     assert ids(alcid.paimon(tmp_path).scan(order_by="id")) == list(range(12))
 
 
 def test_delta_1670_vectors_of_many_files_are_packed(tmp_path: Path) -> None:
-    """Each vector was a small file of its own."""
+    """Each vector was a small file."""
     table = twelve_files(tmp_path)
     (entry,) = table.snapshot.state.indexes
     assert index_files(table) == {entry.name}
@@ -125,7 +125,7 @@ def test_delta_1670_vectors_of_many_files_are_packed(tmp_path: Path) -> None:
 
 
 def test_delta_1732_deleted_rows_are_purged(tmp_path: Path) -> None:
-    """Deleted rows stayed in the data files for good."""
+    """Deleted rows stayed in the data files forever."""
     table = keyed(tmp_path)
     table.upsert(rows_of(range(20)))
     table.delete("id IN (0, 7, 19)")
@@ -138,13 +138,13 @@ def test_delta_1732_deleted_rows_are_purged(tmp_path: Path) -> None:
 def test_gluten_12399_vectors_are_read_together_and_only_those_that_are_needed(
     tmp_path: Path,
 ) -> None:
-    """Each vector took a read of its own, of files too that the query did not need."""
+    """Each vector was read separately, also those of files that the query did not need."""
     twelve_files(tmp_path)
 
     def spent(where: str) -> tuple[int, int]:
         scan = alcid.paimon(tmp_path).scan(where)
         scan.to_arrow()
-        (stage,) = (one for one in scan.explain().stages if one.name == "deletion vectors")
+        (stage,) = (stage for stage in scan.explain().stages if stage.name == "deletion vectors")
         return stage.requests, stage.bytes_read
 
     (requests, size), whole = spent("id = 57"), (1 + 11 * 30 + 32)

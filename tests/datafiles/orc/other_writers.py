@@ -1,4 +1,4 @@
-"""ORC files as pyarrow does not write them: of other time zones, or with null keys of maps."""
+"""ORC files that pyarrow does not write: in other time zones, or with null keys in maps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZONE = 3  # the field of a stripe's footer
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
-    """A file of one stripe, whose writer was in UTC."""
+    """A file of one stripe, written in UTC."""
     file = io.BytesIO()
     pyarrow.orc.write_table(table, file, **options)
     return file.getvalue()
@@ -31,7 +31,7 @@ def scan_of(data: bytes, **options: Any) -> OrcScan:
 
 
 def in_zone(data: bytes, zone: str | None) -> bytes:
-    """The same bytes, as if the writer had been elsewhere; None if it did not say where."""
+    """The same file as if written in another zone; None if the writer did not name its zone."""
     scan = scan_of(data)
     (stripe,), (streams,) = scan._footer.stripes, scan._streams
     fields = [(field, value) for field, value in streams.message if field != ZONE]
@@ -50,16 +50,16 @@ def lists_as_maps(data: bytes, lists: Sequence[int]) -> bytes:
     gone = {number + 1 for number in lists}
     types = [Message(part, "") for part in scan._tail.footer_message("").parts(4)]
     kept = [number for number in range(len(types)) if number not in gone]
-    numbers = {number: place for place, number in enumerate(kept)}
+    numbers = {number: new for new, number in enumerate(kept)}
 
     def made_type(number: int) -> bytes:
-        one = types[number]
+        type_ = types[number]
         if number in lists:
-            assert one.number(1) == LIST
+            assert type_.number(1) == LIST
             children = [(2, numbers[child]) for child in types[number + 1].numbers(2)]
             return encode_message([(1, MAP), *children])
-        children = [(2, numbers[child]) for child in one.numbers(2)]
-        return encode_message([*(pair for pair in one if pair[0] != 2), *children])
+        children = [(2, numbers[child]) for child in type_.numbers(2)]
+        return encode_message([*(pair for pair in type_ if pair[0] != 2), *children])
 
     def footer() -> Any:
         for part in streams.message.parts(1):

@@ -1,4 +1,4 @@
-"""Maps whose keys may be null: those with one are refused, before Arrow ends the process."""
+"""Maps whose keys may be null: one with a null key is refused before Arrow ends the process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ REFUSED = r"^a\.orc: column m: a map with a null key, which is not read"
 
 
 def map_file(values: list[Any], codec: str = "zstd") -> bytes:
-    """A file with a map, made of lists of pairs."""
-    lists = [one and [{"key": key, "value": value} for key, value in one] for one in values]
+    """A file with a map, built from lists of pairs."""
+    lists = [
+        entries and [{"key": key, "value": value} for key, value in entries] for entries in values
+    ]
     table = pa.table({"id": range(len(values)), "m": pa.array(lists, pa.list_(ENTRY))})
     return lists_as_maps(written(table, compression=codec), [2])
 
@@ -30,9 +32,9 @@ def test_maps_without_null_keys_are_read(codec: str, count: int) -> None:
     values = [
         [(str(row), row), ("x", None)][: row % 3] if row % 4 else None for row in range(count)
     ]
-    found = scan_of(map_file(values, codec)).read()
-    assert found.schema.field("m").type == pa.map_(pa.string(), pa.int64())
-    assert found.column("m").to_pylist() == values
+    table = scan_of(map_file(values, codec)).read()
+    assert table.schema.field("m").type == pa.map_(pa.string(), pa.int64())
+    assert table.column("m").to_pylist() == values
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -58,7 +60,7 @@ def test_maps_below_other_types_are_looked_at(is_null: bool) -> None:
     # 1 m, 2 other, 3 lists, 4 outer, 5 its entry, 6 its key, 7 inner, 8 its entry, 9 and 10
     scan = scan_of(lists_as_maps(written(table), [4, 7]))
     (column,) = scan._footer.columns
-    assert [[one.number for one in path._types] for path in key_paths(column)] == [
+    assert [[type_.number for type_ in path._types] for path in key_paths(column)] == [
         [1, 3, 4, 5],
         [1, 3, 4, 6, 7],
     ]

@@ -1,4 +1,4 @@
-"""Tables with ORC files: whole stripes are read, and the rows taken out that are asked for."""
+"""Tables with ORC files: whole stripes are read, and the selected rows are taken from them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def files(tmp_path: Path) -> OpenFiles:
         )
     pq.write_table(rows_of(1), tmp_path / "1.parquet", write_page_index=True, data_page_size=4096)
     storage = Storage.open(str(tmp_path))
-    columns = [Column(one.name, one.type, DataType.from_arrow(one.type)) for one in SCHEMA]
+    columns = [Column(field.name, field.type, DataType.from_arrow(field.type)) for field in SCHEMA]
     return OpenFiles(
         storage,
         storage.list(),
@@ -96,10 +96,10 @@ def test_rows_are_found_in_files_of_both_formats(
     files: OpenFiles, where: str, ids: list[int]
 ) -> None:
     parts = read(reader_of(files, where), [ANY] * 3, SCHEMA.names).parts
-    found = pa.concat_tables([SCHEMA.empty_table(), *(part.table for part in parts)])
-    assert found.equals(expected(ids))
-    places = [(part.rows.files * ROWS + part.rows.positions).tolist() for part in parts]
-    assert [place for some in places for place in some] == ids
+    table = pa.concat_tables([SCHEMA.empty_table(), *(part.table for part in parts)])
+    assert table.equals(expected(ids))
+    positions = [(part.rows.files * ROWS + part.rows.positions).tolist() for part in parts]
+    assert [position for some in positions for position in some] == ids
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -117,7 +117,7 @@ def test_only_the_stripes_with_the_rows_are_read(files: OpenFiles) -> None:
     scan = files.open([0])[0]
     assert isinstance(scan, OrcScan)
     assert len(scan.group_rows) > 2
-    row = scan.group_rows[0]  # the first of the second stripe
+    row = scan.group_rows[0]  # the first row of the second stripe
     result = read(reader_of(files, "id >= 0"), [Selection(BitMap([row]))], ["text"])
     (access,) = result.opened.accesses
     assert isinstance(access, WholeAccess)
@@ -152,7 +152,7 @@ def test_some_of_the_files_are_read_elsewhere(files: OpenFiles) -> None:
         deletions={},
     )
     parts = pickle.loads(pickle.dumps(part)).read([0, 1])
-    assert pa.concat_tables([one.table for one in parts]).equals(expected([1, 50000]))
+    assert pa.concat_tables([batch.table for batch in parts]).equals(expected([1, 50000]))
 
 
 def test_instants_of_the_writers_clock_are_the_same_elsewhere(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_instants_of_the_writers_clock_are_the_same_elsewhere(tmp_path: Path) ->
         [[Column("at", kind, DataType.from_arrow(kind))]],
         np.zeros(1, np.int64),
     )
-    found = [
-        one.open([0])[0].read(None, ["at"]).column("at").cast(pa.int64()).to_pylist()
+    nanoseconds = [
+        file.open([0])[0].read(None, ["at"]).column("at").cast(pa.int64()).to_pylist()
         for is_local in (False, True)
         for files in [
             OpenFiles(
@@ -181,7 +181,7 @@ def test_instants_of_the_writers_clock_are_the_same_elsewhere(tmp_path: Path) ->
                 has_local_instants=is_local,
             )
         ]
-        for one in (files, files.part(np.array([0])), pickle.loads(pickle.dumps(files)))
+        for file in (files, files.part(np.array([0])), pickle.loads(pickle.dumps(files)))
     ]
     moved = [28_800_000_000_000, 1_700_028_800_000_000_000]
-    assert found == [[0, 1_700_000_000_000_000_000]] * 3 + [moved] * 3
+    assert nanoseconds == [[0, 1_700_000_000_000_000_000]] * 3 + [moved] * 3

@@ -1,4 +1,4 @@
-"""Stripes of ORC files: the rows that were written, in few reads, and errors that name the file."""
+"""Stripes of ORC files: the written rows, in few reads, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def test_stripes_and_columns_come_in_the_order_that_is_asked_for() -> None:
 
 def test_no_column_leaves_the_number_of_rows() -> None:
     scan = scan_of(STRIPED)
-    found = scan.read([1, 2], [])
-    assert found.shape == (scan.group_rows[1] + scan.group_rows[2], 0)
+    table = scan.read([1, 2], [])
+    assert table.shape == (scan.group_rows[1] + scan.group_rows[2], 0)
 
 
 def test_no_stripe_leaves_the_schema() -> None:
@@ -132,8 +132,8 @@ def test_a_small_file_is_read_once() -> None:
     report = ReadReport()
     data = written(TABLE.slice(0, 100))
     scan = scan_of(data, report)
-    found = scan.read(None, ["text"], report=report)
-    assert found.equals(TABLE.select(["text"]).slice(0, 100))
+    table = scan.read(None, ["text"], report=report)
+    assert table.equals(TABLE.select(["text"]).slice(0, 100))
     assert (report.requests, report.bytes_read) == (1, len(data))
 
 
@@ -155,12 +155,12 @@ def test_files_of_a_storage_are_opened_together(tmp_path: Path) -> None:
     sizes = [(tmp_path / f"{file}.orc").stat().st_size for file in range(3)]
     sources = [storage.source(f"{file}.orc", sizes[file]) for file in range(3)]
     scans = open_orc_scans(sources, read_ranges=storage.read_ranges)
-    found = [scan.read(None, ["id"], read_ranges=storage.read_ranges) for scan in scans]
-    assert pa.concat_tables(found).column(0).to_pylist() == list(range(30))
+    tables = [scan.read(None, ["id"], read_ranges=storage.read_ranges) for scan in scans]
+    assert pa.concat_tables(tables).column(0).to_pylist() == list(range(30))
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("arrow_type", "expected"),
     [
         (pa.timestamp("us"), pa.timestamp("ns")),
         (pa.timestamp("us", "Europe/Warsaw"), pa.timestamp("ns", "UTC")),
@@ -174,11 +174,11 @@ def test_files_of_a_storage_are_opened_together(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_types_are_those_of_arrow(given: Any, expected: Any) -> None:
-    values = pa.array([None, None], given)
-    found = scan_of(written(pa.table({"a": values}))).read()
-    assert found.schema.field("a").type == expected
-    assert found.column("a").null_count == 2
+def test_types_are_those_of_arrow(arrow_type: Any, expected: Any) -> None:
+    values = pa.array([None, None], arrow_type)
+    table = scan_of(written(pa.table({"a": values}))).read()
+    assert table.schema.field("a").type == expected
+    assert table.column("a").null_count == 2
 
 
 @pytest.mark.parametrize("year", [1, 1677, 2263, 9999])
@@ -199,8 +199,8 @@ def test_moments_that_nanoseconds_do_not_reach_are_refused(year: int, zone: str 
 def test_moments_that_nanoseconds_reach_are_read(year: int) -> None:
     moment = datetime.datetime(year, 3, 4, 5, 6, 7, 89)
     table = pa.table({"at": pa.array([moment], pa.timestamp("us"))})
-    found = scan_of(written(table)).read().column("at")
-    assert found.cast(pa.timestamp("us")).to_pylist() == [moment]
+    moments = scan_of(written(table)).read().column("at")
+    assert moments.cast(pa.timestamp("us")).to_pylist() == [moment]
 
 
 def test_names_with_dots_are_no_paths() -> None:
@@ -225,12 +225,12 @@ def test_a_stripe_that_is_not_there_is_an_error(group: int) -> None:
 
 
 def test_the_checksum_of_the_footer_tells_files_apart() -> None:
-    one, other = written(rows(0, 10)), written(rows(10, 20))
-    assert scan_of(one).footer_crc == scan_of(one).footer_crc != scan_of(other).footer_crc
+    first, other = written(rows(0, 10)), written(rows(10, 20))
+    assert scan_of(first).footer_crc == scan_of(first).footer_crc != scan_of(other).footer_crc
 
 
 @pytest.mark.parametrize("data", [b"", b"ORC", b"PAR1" * 100, b"ORC" + bytes(100)])
-def test_what_is_no_orc_file_is_an_error(data: bytes) -> None:
+def test_not_an_orc_file_is_an_error(data: bytes) -> None:
     with pytest.raises(FormatError, match=r"^a\.orc: "):
         scan_of(data)
 
@@ -261,11 +261,11 @@ def test_a_damaged_footer_is_an_error_or_does_no_harm(codec: str) -> None:
     errors: list[str] = []
     for damage in flips(data[stripe.footer_offset :]):
         try:
-            found = scan_of(data[: stripe.footer_offset] + damage.data).read()
+            table = scan_of(data[: stripe.footer_offset] + damage.data).read()
         except AlcidError as error:
             errors.append(str(error))
         else:
-            assert found.num_rows == 20
+            assert table.num_rows == 20
     assert len(errors) > 100
     assert all(error.startswith("a.orc: ") for error in errors)
 
@@ -273,7 +273,7 @@ def test_a_damaged_footer_is_an_error_or_does_no_harm(codec: str) -> None:
 def test_a_decimal_with_too_many_digits_is_an_error() -> None:
     data = written(SMALL, compression="uncompressed")
     # The type of the last column: kind 14, no length, 20 digits, scale 1.
-    known = bytes.fromhex("08 0e 20 00 28 14 30 01")
-    assert data.count(known) == 1
+    digits = bytes.fromhex("08 0e 20 00 28 14 30 01")
+    assert data.count(digits) == 1
     with pytest.raises(FormatError, match=r"a\.orc: bad ORC decimal: found 39 digits, scale 1"):
-        scan_of(data.replace(known, bytes.fromhex("08 0e 20 00 28 27 30 01")))
+        scan_of(data.replace(digits, bytes.fromhex("08 0e 20 00 28 27 30 01")))

@@ -27,7 +27,7 @@ def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = Non
     """
     begin = datetime.datetime(2015, 1, 1, tzinfo=ZoneInfo(zone))
     moved = UTC_EPOCH - int(begin.timestamp())
-    given = []
+    ticks = []
     for clock, offset in zip(clocks, offsets, strict=True):
         seconds, nanos = divmod(clock - offset * SECOND, SECOND)
         if seconds < 0 and nanos > 999_999:
@@ -35,8 +35,8 @@ def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = Non
         seconds += moved
         if seconds < 0 and nanos > 999_999:
             seconds -= 1
-        given.append(seconds * SECOND + nanos)
-    return in_zone(written(pa.table({"t": pa.array(given, kind or pa.timestamp("ns"))})), zone)
+        ticks.append(seconds * SECOND + nanos)
+    return in_zone(written(pa.table({"t": pa.array(ticks, kind or pa.timestamp("ns"))})), zone)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = Non
         ("America/New_York", -17_999, -18_000),
         ("America/New_York", -1, -18_000),
         ("America/New_York", 1, -18_000),
-        # Local mean time from 1900 on, before it that of today.
+        # Local mean time until 1900, then that of today.
         ("Asia/Kolkata", -2_100_000_000, 19_270),
         ("Asia/Kolkata", -3_000_000_000, 19_800),
         ("Asia/Shanghai", -2_200_000_000, 29_143),
@@ -62,7 +62,7 @@ def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = Non
         ("Europe/Warsaw", 1_730_000_000, 3_600),
         ("Europe/Warsaw", 8_000_000_000, 7_200),
         ("Europe/Warsaw", 8_010_000_000, 3_600),
-        # Within the hour that the clocks showed twice, and around the change.
+        # Within the hour that clocks showed twice, and around the change.
         ("America/New_York", 1_730_597_400, -18_000),
         ("America/New_York", 1_730_593_799, -14_400),
         ("America/New_York", 1_710_054_000, -14_400),
@@ -81,14 +81,14 @@ def test_the_last_second_before_1970_was_lost_by_the_writer() -> None:
     """As Java reads it."""
     zone, offset = "Asia/Shanghai", 28_800
     clocks = [(offset - 1) * SECOND + fraction for fraction in FRACTIONS]
-    found = scan_of(java_bytes(clocks, zone, [offset] * 6)).read()
+    table = scan_of(java_bytes(clocks, zone, [offset] * 6)).read()
     expected = [*clocks[:3], *(clock + SECOND for clock in clocks[3:])]
-    assert found.column("t").cast(pa.int64()).to_pylist() == expected
+    assert table.column("t").cast(pa.int64()).to_pylist() == expected
 
 
 def test_timestamps_within_other_values_are_converted() -> None:
     offset, clock = 28_800, 1_000_000_000_000_000_000
-    at = clock - offset * SECOND + offset * SECOND  # 2015 began as much earlier as it is read
+    at = clock - offset * SECOND + offset * SECOND  # 2015 began that much earlier than it is read
     moment = pa.timestamp("ns")
     entry = pa.struct([("key", pa.string()), ("value", moment)])
     kind = pa.struct([("a", pa.list_(moment)), ("m", pa.list_(entry)), ("n", pa.int64())])
@@ -101,10 +101,10 @@ def test_timestamps_within_other_values_are_converted() -> None:
     ]
     table = pa.table({"s": pa.array(rows, kind), "id": range(5)})
     # 1 s, 2 a, 3, 4 m, 5 its entry
-    found = scan_of(in_zone(lists_as_maps(written(table), [4]), "Asia/Shanghai")).read()
-    found.validate(full=True)
-    inside = found.column("s").combine_chunks()
-    assert found.column("id").to_pylist() == list(range(5))
+    converted = scan_of(in_zone(lists_as_maps(written(table), [4]), "Asia/Shanghai")).read()
+    converted.validate(full=True)
+    inside = converted.column("s").combine_chunks()
+    assert converted.column("id").to_pylist() == list(range(5))
     assert inside.is_valid().to_pylist() == [False, True, True, True, True]
     lists, maps = inside.field("a"), inside.field("m")
     assert inside.field("n").to_pylist() == [None, 1, None, 2, 3]
@@ -120,11 +120,11 @@ def test_instants_are_instants_unless_they_are_local(zone: str) -> None:
     table = pa.table({"t": pa.array(instants, pa.timestamp("ns", "UTC"))})
     data = in_zone(written(table), zone)
     assert scan_of(data).read().column("t").cast(pa.int64()).to_pylist() == instants
-    found = scan_of(data, has_local_instants=True).read().column("t")
-    assert found.type == pa.timestamp("ns", "UTC")
+    instants_read = scan_of(data, has_local_instants=True).read().column("t")
+    assert instants_read.type == pa.timestamp("ns", "UTC")
     moved = 28_800 * SECOND if zone == "Asia/Shanghai" else 0
-    expected = [one if one is None else one + moved for one in instants]
-    assert found.cast(pa.int64()).to_pylist() == expected
+    expected = [instant if instant is None else instant + moved for instant in instants]
+    assert instants_read.cast(pa.int64()).to_pylist() == expected
 
 
 def test_a_writer_that_did_not_say_where_it_was_is_refused() -> None:
@@ -151,9 +151,9 @@ def test_a_zone_that_is_not_known_is_refused(zone: str) -> None:
 )
 def test_zones_of_a_fixed_offset(zone: str, offset: int) -> None:
     seconds = np.array([-3_000_000_000, 0, 3_000_000_000])
-    found = find_writer_zone(zone, "a.orc")
-    assert found.offsets(seconds, "a.orc").tolist() == [offset] * 3
-    assert found.orc_epoch == UTC_EPOCH - offset
+    writer_zone = find_writer_zone(zone, "a.orc")
+    assert writer_zone.offsets(seconds, "a.orc").tolist() == [offset] * 3
+    assert writer_zone.orc_epoch == UTC_EPOCH - offset
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,14 @@ def test_what_databases_of_time_zones_do_not_agree_on_is_refused(
 ) -> None:
     moment = datetime.datetime(year, 6, 1, tzinfo=datetime.UTC)
     seconds = np.array([int(moment.timestamp())])
-    found = find_writer_zone(zone, "a.orc")
+    writer_zone = find_writer_zone(zone, "a.orc")
     if not refused:
         expected = moment.astimezone(ZoneInfo(zone)).utcoffset()
         assert expected is not None
-        assert found.offsets(seconds, "a.orc").tolist() == [expected.total_seconds()]
+        assert writer_zone.offsets(seconds, "a.orc").tolist() == [expected.total_seconds()]
         return
     with pytest.raises(UnsupportedError, match=rf"a\.orc: .*{year} that was written .*{zone}"):
-        found.offsets(seconds, "a.orc")
+        writer_zone.offsets(seconds, "a.orc")
 
 
 def test_only_some_of_several_stripes_are_read() -> None:
@@ -192,9 +192,9 @@ def test_only_some_of_several_stripes_are_read() -> None:
     scan = scan_of(data)
     for streams in scan._streams:
         object.__setattr__(streams, "zone", "Asia/Shanghai")
-    found = scan.read([2, 0], ["t", "id"])
+    table = scan.read([2, 0], ["t", "id"])
     expected = [*range(starts[2], starts[3]), *range(starts[1])]
-    assert found.column("id").to_pylist() == expected
-    # What counted from 2015 in UTC is shown as it was: the clock of Shanghai is as far ahead.
-    seconds = found.column("t").cast(pa.int64()).to_numpy() // SECOND
+    assert table.column("id").to_pylist() == expected
+    # What counted from 2015 in UTC is unchanged: the clock of Shanghai is that far ahead.
+    seconds = table.column("t").cast(pa.int64()).to_numpy() // SECOND
     assert seconds.tolist() == expected

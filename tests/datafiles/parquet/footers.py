@@ -1,4 +1,4 @@
-"""Parquet footers rewritten: any writer, statistics and counts in a file that Arrow wrote."""
+"""Rewritten Parquet footers: any writer, statistics and counts in a file that Arrow wrote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FALSE = 2
 
 @dataclass
 class Node:
-    """A Thrift struct whose fields can be set, and which is written again as it was read."""
+    """A Thrift struct whose fields can be set, and that is otherwise written as it was read."""
 
     fields: dict[int, tuple[int, Any]] = field(default_factory=dict)
 
@@ -23,11 +23,11 @@ class Node:
         return number in self.fields
 
     def set(self, number: int, kind: int, value: Any) -> None:
-        """Set a field; a list is a pair of the kind of its elements and these."""
+        """Set a field; a list is a pair: the kind of its elements, and the elements."""
         self.fields[number] = kind, value
 
     def drop(self, *numbers: int) -> None:
-        """Remove fields that are there."""
+        """Remove existing fields."""
         for number in numbers:
             self.fields.pop(number, None)
 
@@ -41,7 +41,7 @@ class Node:
 
 
 def edit_footer(data: bytes, edit: Callable[[Node], None]) -> bytes:
-    """A Parquet file with another footer; everything before it stays."""
+    """A Parquet file with another footer; everything before it is unchanged."""
     length = int.from_bytes(data[-8:-4], "little")
     begin = len(data) - 8 - length
     footer, _ = _read_struct(data, begin)
@@ -55,44 +55,44 @@ def chunks(footer: Node) -> list[Node]:
     return [chunk[3] for group in footer.structs(4) for chunk in group.structs(1)]
 
 
-def _read_struct(data: bytes, place: int) -> tuple[Node, int]:
-    found = Node()
+def _read_struct(data: bytes, at: int) -> tuple[Node, int]:
+    node = Node()
     number = 0
-    while head := data[place]:
-        place += 1
+    while head := data[at]:
+        at += 1
         kind = head & 15
         if head >> 4:
             number += head >> 4
         else:
-            raw, place = _read_varint(data, place)
+            raw, at = _read_varint(data, at)
             number = raw >> 1 ^ -(raw & 1)
         if kind in (BOOL, _FALSE):
-            found.set(number, BOOL, kind == BOOL)
+            node.set(number, BOOL, kind == BOOL)
             continue
-        value, place = _read_value(data, place, kind)
-        found.set(number, kind, value)
-    return found, place + 1
+        value, at = _read_value(data, at, kind)
+        node.set(number, kind, value)
+    return node, at + 1
 
 
-def _read_value(data: bytes, place: int, kind: int) -> tuple[Any, int]:
+def _read_value(data: bytes, at: int, kind: int) -> tuple[Any, int]:
     if kind == STRUCT:
-        return _read_struct(data, place)
+        return _read_struct(data, at)
     if kind == LIST:
-        element, count = data[place] & 15, data[place] >> 4
-        place += 1
+        element, count = data[at] & 15, data[at] >> 4
+        at += 1
         if count == 15:
-            count, place = _read_varint(data, place)
+            count, at = _read_varint(data, at)
         values = []
         for _ in range(count):
-            value, place = _read_value(data, place, BYTE if element in (1, 2) else element)
+            value, at = _read_value(data, at, BYTE if element in (1, 2) else element)
             values.append(value)
-        return (element, values), place
+        return (element, values), at
     if kind in (BYTE, BOOL):
-        return data[place], place + 1
-    raw, place = _read_varint(data, place)
+        return data[at], at + 1
+    raw, at = _read_varint(data, at)
     if kind == BINARY:
-        return data[place : place + raw], place + raw
-    return raw >> 1 ^ -(raw & 1), place
+        return data[at : at + raw], at + raw
+    return raw >> 1 ^ -(raw & 1), at
 
 
 def _write_struct(node: Node) -> bytes:
@@ -111,7 +111,7 @@ def _write_value(kind: int, value: Any) -> bytes:
     if kind == LIST:
         element, values = value
         inside = BYTE if element in (1, 2) else element
-        parts = [_write_value(inside, one) for one in values]
+        parts = [_write_value(inside, item) for item in values]
         return bytes([0xF0 | element]) + _varint(len(values)) + b"".join(parts)
     if kind == BYTE:
         return bytes([value])
@@ -131,12 +131,12 @@ def _varint(value: int) -> bytes:
     return bytes(written)
 
 
-def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[place]
-        place += 1
+        byte = data[at]
+        at += 1
         value |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return value, place
+            return value, at

@@ -1,4 +1,4 @@
-"""Tables of every type that Arrow writes to Parquet, and rows read in the plain way."""
+"""Tables with every type that Arrow writes to Parquet, and rows read in the simplest way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from alcid.testing import CountingSource
 ROWS = 1000
 
 PAGED = {"write_page_index": True, "write_batch_size": 10, "data_page_size": 1}
-"""Pages of 10 rows, in pyarrow of any version."""
+"""Pages of 10 rows, with any version of pyarrow."""
 
 
 def _floats(bits: int) -> pa.Array:
@@ -100,8 +100,8 @@ NULLS: dict[str, np.ndarray[Any, np.dtype[np.bool_]]] = {
 
 def with_nulls(array: pa.Array, nulls: str) -> pa.Array:
     """The column with some rows made null."""
-    places = np.where(NULLS[nulls], -1, np.arange(ROWS))
-    return array.take(pa.array(places, mask=places < 0))
+    rows = np.where(NULLS[nulls], -1, np.arange(ROWS))
+    return array.take(pa.array(rows, mask=rows < 0))
 
 
 def table_of(nulls: str = "without nulls", *, nested: bool = False) -> pa.Table:
@@ -184,17 +184,19 @@ def plain_read(
     return table.replace_schema_metadata()
 
 
-def assert_same(found: pa.Table, expected: pa.Table, *, valid: bool = True) -> None:
-    """Equal in types, names, nulls and values, floats bit by bit; and valid, unless told not to."""
-    found.validate(full=valid)
-    assert found.schema.equals(expected.schema, check_metadata=True)
-    assert found.num_rows == expected.num_rows
-    for name, one, other in zip(found.column_names, found.columns, expected.columns, strict=True):
-        assert _bits(one).equals(_bits(other)), name
+def assert_same(table: pa.Table, expected: pa.Table, *, valid: bool = True) -> None:
+    """Check equal types, names, nulls and values, floats bit by bit; `valid` also validates."""
+    table.validate(full=valid)
+    assert table.schema.equals(expected.schema, check_metadata=True)
+    assert table.num_rows == expected.num_rows
+    for name, column, other in zip(
+        table.column_names, table.columns, expected.columns, strict=True
+    ):
+        assert _bits(column).equals(_bits(other)), name
 
 
 def _bits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):  # holds the values of the pages that were read
+    if pa.types.is_dictionary(column.type):  # has the values of the pages that were read
         return column.cast(column.type.value_type)
     if pa.types.is_struct(column.type) and column.num_chunks and column.type.num_fields:
         members = [_bits(member).combine_chunks() for member in column.flatten()]

@@ -1,4 +1,4 @@
-"""Only what holds the rows is read, in as few requests as that takes."""
+"""Only what contains the rows is read, in as few requests as possible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ APART = Coalescing(gap=0)
 
 
 def pages_of(column: int, group: int) -> list[tuple[int, int]]:
-    """The places of the pages of a chunk, from their headers as Arrow's writer leaves them."""
+    """The pages of a chunk, found by their headers as Arrow's writer leaves them."""
     layout = read_layout(counted(DATA))
     offsets, sizes, rows = layout.columns[column].leaves[0].pieces
     return [
@@ -63,8 +63,8 @@ def test_one_row_reads_one_page_of_each_column_and_the_dictionary() -> None:
     source, report = counted(DATA), ReadReport()
     layout = read_layout(source)
     source.take()
-    found = read_rows(source, [73], layout=layout, coalescing=APART, report=report)
-    assert found.to_pylist() == [{"id": 73, "name": "name 73", "kind": 2}]
+    table = read_rows(source, [73], layout=layout, coalescing=APART, report=report)
+    assert table.to_pylist() == [{"id": 73, "name": "name 73", "kind": 2}]
     expected = [pages_of(0, 1)[2], pages_of(1, 1)[2], dictionary_of(2, 1), pages_of(2, 1)[2]]
     assert source.take() == expected
     assert report == ReadReport(4, sum(size for _, size in expected), 3, 1)
@@ -74,8 +74,8 @@ def test_only_the_columns_asked_for_are_read_and_in_that_order() -> None:
     source = counted(DATA)
     layout = read_layout(source)
     source.take()
-    found = read_rows(source, [0], ["name", "id"], layout=layout, coalescing=APART)
-    assert found.to_pydict() == {"name": ["name 0"], "id": [0]}
+    table = read_rows(source, [0], ["name", "id"], layout=layout, coalescing=APART)
+    assert table.to_pydict() == {"name": ["name 0"], "id": [0]}
     assert source.take() == [pages_of(0, 0)[0], pages_of(1, 0)[0]]
 
 
@@ -104,8 +104,8 @@ def test_requests_end_at_the_largest_size() -> None:
     source = counted(DATA)
     layout = read_layout(source)
     source.take()
-    found = read_rows(source, None, ["id"], layout=layout, coalescing=Coalescing(0, largest=1))
-    assert found == TABLE.select(["id"])
+    table = read_rows(source, None, ["id"], layout=layout, coalescing=Coalescing(0, largest=1))
+    assert table == TABLE.select(["id"])
     assert source.take() == pages_of(0, 0) + pages_of(0, 1)
 
 
@@ -182,10 +182,10 @@ def test_a_dictionary_is_fetched_after_all_if_the_pages_need_it() -> None:
     source = counted(DATA)
     layout = read_layout(source)
     kind = layout.column("kind").leaves[0]
-    kind.groups[3] = 0  # as if the writer had said that no page uses it
+    kind.groups[3] = 0  # as if the writer had stated that no page uses it
     source.take()
-    found = read_rows(source, [73], ["kind"], layout=layout, coalescing=APART)
-    assert found.to_pydict() == {"kind": [2]}
+    table = read_rows(source, [73], ["kind"], layout=layout, coalescing=APART)
+    assert table.to_pydict() == {"kind": [2]}
     page = pages_of(2, 1)[2]
     assert source.take() == [page, dictionary_of(2, 1), page]
 
@@ -196,7 +196,7 @@ def test_many_files_are_read_each_in_its_own_requests() -> None:
     for source in sources:
         source.take()
     report = ReadReport()
-    found = read_many(
+    table = read_many(
         [
             FileRows(source, layout, positions)
             for source, layout, positions in zip(sources, layouts, ([3], [], [99]), strict=True)
@@ -204,7 +204,7 @@ def test_many_files_are_read_each_in_its_own_requests() -> None:
         ["id"],
         report=report,
     )
-    assert found.to_pydict() == {"id": [3, 99]}
+    assert table.to_pydict() == {"id": [3, 99]}
     assert [source.take() for source in sources] == [[pages_of(0, 0)[0]], [], [pages_of(0, 1)[4]]]
     assert (report.requests, report.pages, report.row_groups) == (2, 2, 2)
 
@@ -221,10 +221,10 @@ def test_all_ranges_are_read_in_one_round() -> None:
         rounds.append([(offset, length) for _, offset, length in ranges])
         return read_each(ranges)
 
-    found = read_rows(
+    table = read_rows(
         source, range(0, 100, 7), layout=layout, coalescing=APART, read_ranges=read_ranges
     )
-    assert found == alone == TABLE.take(list(range(0, 100, 7)))
+    assert table == alone == TABLE.take(list(range(0, 100, 7)))
     assert rounds == [expected]
 
 

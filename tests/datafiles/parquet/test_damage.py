@@ -36,11 +36,11 @@ def test_every_byte_flipped_gives_rows_or_an_error_of_ours(options: dict[str, An
     problems: list[str] = []
     for damage in flips(data):
         try:
-            found = read_rows(BytesSource(damage.data, "damaged"), [0, 11, 19])
+            table = read_rows(BytesSource(damage.data, "damaged"), [0, 11, 19])
         except AlcidError as error:
             problems.append(str(error))
         else:
-            assert found.num_rows == 3, damage.what
+            assert table.num_rows == 3, damage.what
     assert len(problems) > len(data) // 2
     assert [problem for problem in problems if not problem.startswith("damaged: ")] == []
 
@@ -53,11 +53,11 @@ def test_checksums_show_every_flip_in_a_page() -> None:
     changed = 0
     for damage in flips(data[: layout.end]):
         try:
-            found = read_rows(BytesSource(damage.data, damage.what), [0, 11, 39], layout=layout)
+            rows = read_rows(BytesSource(damage.data, damage.what), [0, 11, 39], layout=layout)
         except FormatError:
             changed += 1
         else:
-            assert found == expected, damage.what
+            assert rows == expected, damage.what
     assert changed > 500
 
 
@@ -99,7 +99,7 @@ def test_a_file_too_short_is_refused(size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("array", "place", "value", "problem"),
+    ("array", "position", "value", "problem"),
     [
         ("groups", (0, 0), -1, "an unknown codec"),
         ("groups", (0, 1), 64, "an unknown codec"),
@@ -119,11 +119,11 @@ def test_a_file_too_short_is_refused(size: int) -> None:
     ],
 )
 def test_a_layout_whose_arrays_contradict_each_other_is_refused(
-    array: str, place: tuple[int, int], value: int, problem: str
+    array: str, position: tuple[int, int], value: int, problem: str
 ) -> None:
     data = written(TABLE.select(["id"]), **PAGED, row_group_size=20)
     layout = read_layout(counted(data))
-    getattr(layout.columns[0].leaves[0], array)[place] = value
+    getattr(layout.columns[0].leaves[0], array)[position] = value
     with pytest.raises(FormatError) as raised:
         FileLayout(layout.starts, layout.columns, "kept")
     assert str(raised.value) == f"kept: bad layout of column id: found {problem}"

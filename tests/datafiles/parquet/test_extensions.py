@@ -1,4 +1,4 @@
-"""Extension types (JSON, UUID, VARIANT ...) are read as their storage, wherever they stand."""
+"""Extension types (JSON, UUID, VARIANT ...) are read as their storage, at any level."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wrapped(kind: pa.DataType, storage: pa.Array) -> pa.Array:
 
 
 def storages() -> dict[str, pa.Array]:
-    places = pa.array(np.arange(ROWS + 1), pa.int32())
+    offsets = pa.array(np.arange(ROWS + 1), pa.int32())
     json = pa.array([f'{{"a": {row}}}' if row % 7 else None for row in range(ROWS)])
     uuid = pa.array([row.to_bytes(16, "big") for row in range(ROWS)], pa.binary(16))
     variant = pa.array(
@@ -56,15 +56,15 @@ def storages() -> dict[str, pa.Array]:
         "struct": pa.StructArray.from_arrays(
             [json, uuid], ["json", "uuid"], mask=pa.array([row % 4 == 0 for row in range(ROWS)])
         ),
-        "list": pa.ListArray.from_arrays(places, json),
-        "map": pa.MapArray.from_arrays(places, pa.array([f"k{row}" for row in range(ROWS)]), uuid),
+        "list": pa.ListArray.from_arrays(offsets, json),
+        "map": pa.MapArray.from_arrays(offsets, pa.array([f"k{row}" for row in range(ROWS)]), uuid),
     }
 
 
 def extended() -> pa.Table:
     plain = storages()
     json, uuid = wrapped(pa.json_(), plain["json"]), wrapped(pa.uuid(), plain["uuid"])
-    places, keys = plain["list"].offsets, plain["map"].keys
+    offsets, keys = plain["list"].offsets, plain["map"].keys
     return pa.table(
         {
             "id": plain["id"],
@@ -74,8 +74,8 @@ def extended() -> pa.Table:
             "struct": pa.StructArray.from_arrays(
                 [json, uuid], ["json", "uuid"], mask=plain["struct"].is_null()
             ),
-            "list": pa.ListArray.from_arrays(places, json),
-            "map": pa.MapArray.from_arrays(places, keys, uuid),
+            "list": pa.ListArray.from_arrays(offsets, json),
+            "map": pa.MapArray.from_arrays(offsets, keys, uuid),
         }
     )
 
@@ -92,10 +92,10 @@ def _registered() -> object:
 def test_rows_have_the_storage_of_extension_types(store_schema: bool) -> None:
     data = written(extended(), store_schema=store_schema, row_group_size=20, **PAGED)
     expected = pa.table(storages())
-    for found in (open_scan(counted(data)).read(), read_rows(counted(data), range(ROWS))):
-        found.validate(full=True)
-        assert found.to_pylist() == expected.to_pylist()
-        assert not any("extension" in str(kind) for kind in found.schema.types)
+    for table in (open_scan(counted(data)).read(), read_rows(counted(data), range(ROWS))):
+        table.validate(full=True)
+        assert table.to_pylist() == expected.to_pylist()
+        assert not any("extension" in str(kind) for kind in table.schema.types)
     some = read_rows(counted(data), [0, 7, 33])
     assert some.to_pylist() == expected.take(pa.array([0, 7, 33])).to_pylist()
 
@@ -103,14 +103,15 @@ def test_rows_have_the_storage_of_extension_types(store_schema: bool) -> None:
 @pytest.mark.usefixtures("_registered")
 def test_files_with_and_without_the_schema_of_arrow_go_together() -> None:
     files = [
-        FileRows(counted(written(extended(), store_schema=one)), None, [3]) for one in (True, False)
+        FileRows(counted(written(extended(), store_schema=stored)), None, [3])
+        for stored in (True, False)
     ]
-    found = read_many(files, ["id", "json", "uuid"])
+    table = read_many(files, ["id", "json", "uuid"])
     expected = pa.table(storages()).select(["id", "json", "uuid"]).take(pa.array([3, 3]))
-    assert found.to_pylist() == expected.to_pylist()
+    assert table.to_pylist() == expected.to_pylist()
 
 
-def test_int96_beside_extension_types() -> None:
+def test_int96_next_to_extension_types() -> None:
     table = pa.table(
         {
             "at": pa.array([java_int96(-1000), None], pa.binary(12)),
@@ -118,15 +119,15 @@ def test_int96_beside_extension_types() -> None:
         }
     )
     data = int96_written(table)
-    for found in (open_scan(counted(data)).read(), read_rows(counted(data), [0, 1])):
-        assert found["at"].cast(pa.int64()).to_pylist() == [-1, None]
-        assert found["uuid"].to_pylist() == [b"x" * 16, None]
+    for read in (open_scan(counted(data)).read(), read_rows(counted(data), [0, 1])):
+        assert read["at"].cast(pa.int64()).to_pylist() == [-1, None]
+        assert read["uuid"].to_pylist() == [b"x" * 16, None]
 
 
 def too_long(values: list[int | None], precision: int) -> pa.Array:
     """Decimals with more digits than their type has."""
     right = pa.array(
-        [None if one is None else Decimal(one) for one in values], pa.decimal128(38, 0)
+        [None if value is None else Decimal(value) for value in values], pa.decimal128(38, 0)
     )
     return pa.Array.from_buffers(pa.decimal128(precision, 0), len(right), right.buffers())
 
@@ -147,8 +148,8 @@ def test_decimals_with_too_many_digits_are_refused(as_integer: bool, nested: boo
     with pytest.raises(UnsupportedError, match=problem):
         read_rows(counted(data), [1, 2])
     fitting = [Decimal(1), None, Decimal(9999)]
-    found = read_rows(counted(data), [0, 1, 3])["price"].to_pylist()
-    assert found == ([{"inner": one} for one in fitting] if nested else fitting)
+    prices = read_rows(counted(data), [0, 1, 3])["price"].to_pylist()
+    assert prices == ([{"inner": price} for price in fitting] if nested else fitting)
     assert open_scan(counted(data)).read(None, ["id"])["id"].to_pylist() == [0, 1, 2, 3]
 
 

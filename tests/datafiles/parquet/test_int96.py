@@ -1,4 +1,4 @@
-"""INT96 is read exactly, or refused by name."""
+"""INT96 is read exactly, or refused with the column's name."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def test_a_negative_time_of_day_is_that_much_before(read: Read, use_dictionary: 
     assert arrow.schema.column(0).physical_type == "INT96"
     assert arrow.read()["at"][0].as_py() == datetime(
         2554, 7, 21, 23, 34, 31, 964674
-    )  # Arrow is wrong
+    )  # Arrow is wrong here
     with int96_as("ns"):
-        found = read(data)
-    assert found.schema.field("at").type == pa.timestamp("ns")
-    assert ticks(found) == [*NEGATIVE, None]
-    microseconds = [int(nanos / 1000) for nanos in NEGATIVE[:-1]]  # cut off as Spark cuts off
+        read_table = read(data)
+    assert read_table.schema.field("at").type == pa.timestamp("ns")
+    assert ticks(read_table) == [*NEGATIVE, None]
+    microseconds = [int(nanos / 1000) for nanos in NEGATIVE[:-1]]  # truncated as in Spark
     assert microseconds[:4] == [-1744877, 0, 0, -1]
     assert ticks(read(data)) == [*microseconds, MOST // 1000, None]
 
@@ -183,13 +183,13 @@ EXPECTED = pa.table(
 def test_int96_within_other_columns(read: Read, row_group_size: int) -> None:
     data = int96_written(NESTED, row_group_size=row_group_size)
     with int96_as("ns"):
-        found = read(data)
+        table = read(data)
         arrow = pq.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit="ns").read()
-    found.validate(full=True)
-    assert found.equals(arrow)  # whose nanoseconds are right here
+    table.validate(full=True)
+    assert table.equals(arrow)  # whose nanoseconds are right here
     for name in EXPECTED.column_names:
         assert (
-            found[name]
+            table[name]
             .combine_chunks()
             .cast(EXPECTED.schema.field(name).type)
             .equals(EXPECTED[name].combine_chunks())
@@ -219,12 +219,12 @@ def test_types_of_arrow_around_int96_are_kept(unit: Int96Unit, store_schema: boo
     data = file.getvalue()
     arrow = pq.ParquetFile(io.BytesIO(data), coerce_int96_timestamp_unit=unit).read()
     with int96_as(unit):
-        for found in (whole(data), by_pages(data)):
-            assert found.schema.equals(arrow.schema.remove_metadata(), check_metadata=True)
-            assert found.equals(arrow)
+        for read in (whole(data), by_pages(data)):
+            assert read.schema.equals(arrow.schema.remove_metadata(), check_metadata=True)
+            assert read.equals(arrow)
 
 
-def test_int96_beside_an_encrypted_column() -> None:
+def test_int96_next_to_an_encrypted_column() -> None:
     at = pa.array([datetime(2020, 1, 1), None], pa.timestamp("us"))
     table = pa.table({"at": at, "secret": [1, 2], "id": [3, 4]})
     data = encrypted(table, column_keys={"key": ["secret"]}, int96=True)

@@ -1,4 +1,4 @@
-"""A layout is kept as plain arrays and bytes, and rows are read by it without the footer."""
+"""A layout is stored as plain arrays and bytes, and rows are read with it without the footer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ POSITIONS = [0, 299, 300, 512, 999]
 
 
 def rebuilt(layout: FileLayout) -> FileLayout:
-    """The layout from nothing but arrays, bytes and text."""
+    """The layout rebuilt from arrays, bytes and text alone."""
     columns: list[ColumnLayout] = []
     for column in layout.columns:
         field = column.field
@@ -56,8 +56,8 @@ def test_a_layout_survives_as_plain_arrays_and_bytes() -> None:
     kept = rebuilt(layout)
     assert [column.field for column in kept.columns] == [column.field for column in layout.columns]
     source = counted(DATA)
-    found = read_rows(source, POSITIONS, layout=kept)
-    assert_same(found, plain_read(DATA, POSITIONS))
+    table = read_rows(source, POSITIONS, layout=kept)
+    assert_same(table, plain_read(DATA, POSITIONS))
     assert max(offset + length for offset, length in source.take()) <= layout.end < len(DATA)
 
 
@@ -87,19 +87,19 @@ def test_a_layout_says_what_is_where() -> None:
 def test_a_layout_of_some_columns_has_only_those() -> None:
     layout = read_layout(counted(DATA), ["string", "bool"])
     assert layout.names == ("bool", "string")
-    found = read_rows(counted(DATA), [5], ["string"], layout=layout)
-    assert_same(found, plain_read(DATA, [5], ["string"]))
+    table = read_rows(counted(DATA), [5], ["string"], layout=layout)
+    assert_same(table, plain_read(DATA, [5], ["string"]))
     with pytest.raises(ColumnError, match="column int8: found no such column"):
         read_rows(counted(DATA), [5], ["int8"], layout=layout)
 
 
 def test_equal_columns_of_two_files_are_equal_fields() -> None:
     table = pa.table({"a": [1], "b": ["x"]})
-    one, two = (
+    first, two = (
         read_layout(counted(written(table, compression=codec))) for codec in ("none", "zstd")
     )
     fields: list[tuple[Field, ...]] = [
-        tuple(column.field for column in layout.columns) for layout in (one, two)
+        tuple(column.field for column in layout.columns) for layout in (first, two)
     ]
     assert fields[0] == fields[1]
     assert hash(fields[0]) == hash(fields[1])

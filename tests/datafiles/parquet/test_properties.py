@@ -1,4 +1,4 @@
-"""Any table, written in any way: rows by position are those that Arrow gives."""
+"""Any table, written in any way: rows by position are equal to Arrow's."""
 
 from __future__ import annotations
 
@@ -58,26 +58,26 @@ def tables(draw: st.DrawFn) -> pa.Table:
     columns = [
         with_nulls((COLUMNS | NESTED)[name], draw(st.sampled_from(sorted(NULLS)))) for name in names
     ]
-    labels = [f"{name} {place}" for place, name in enumerate(names)]
+    labels = [f"{name} {number}" for number, name in enumerate(names)]
     first = draw(st.integers(0, ROWS))
     return pa.table(columns, labels).slice(first, draw(st.integers(0, 400)))
 
 
 def options_for(table: pa.Table, writer: dict[str, Any], encoded: bool) -> dict[str, Any]:
-    """Options that Arrow's writer takes for this table."""
+    """Options that Arrow's writer accepts for this table."""
     kinds = {label: label.rpartition(" ")[0] for label in table.column_names}
     if NESTED.keys() & kinds.values():
         # Arrow 26 does not read its own file of one null list, if pages have less than 10 bytes.
         writer = {**writer, "data_page_size": max(100, writer["data_page_size"])}
     if not encoded:
         return writer
-    # Columns of their own encodings need the dictionary off.
+    # The dictionary must be off for encodings of single columns.
     encodings = {label: ENCODED[kind] for label, kind in kinds.items() if kind in ENCODED}
     return {**writer, "use_dictionary": False, "column_encoding": encodings}
 
 
 def rows_of(draw: st.DrawFn, count: int) -> list[int]:
-    """A few rows, or long runs of them."""
+    """A few rows, or long runs of rows."""
     if not count:
         return []
     few = draw(st.lists(st.integers(0, count - 1), max_size=8))
@@ -95,8 +95,8 @@ def test_rows_are_those_of_arrow(data: st.DataObject) -> None:
     positions = data.draw(st.composite(rows_of)(table.num_rows))
     gap = data.draw(st.sampled_from((0, 50, 1 << 20)))
     source, report = counted(file), ReadReport()
-    found = read_rows(source, positions, coalescing=Coalescing(gap), report=report)
-    assert_same(found, plain_read(file, positions))
+    rows = read_rows(source, positions, coalescing=Coalescing(gap), report=report)
+    assert_same(rows, plain_read(file, positions))
     assert (report.requests, report.bytes_read) == (len(source.reads), source.bytes_read)
     flat = {name for name in table.column_names if name.rpartition(" ")[0] not in NESTED}
     if writer["write_page_index"] and positions:

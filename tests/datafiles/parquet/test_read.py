@@ -51,8 +51,8 @@ def small(**options: Any) -> bytes:
     ids=["list", "int64", "uint8", "bitmap", "range"],
 )
 def test_positions_come_in_several_forms(positions: Any) -> None:
-    found = read_rows(counted(small()), positions)
-    assert found == SMALL.take([3, 98])
+    table = read_rows(counted(small()), positions)
+    assert table == SMALL.take([3, 98])
 
 
 @pytest.mark.parametrize("positions", [[], BitMap(), np.zeros(0, np.int64)])
@@ -115,7 +115,7 @@ def test_empty_row_groups_are_passed_over() -> None:
 
 def test_names_of_any_letters() -> None:
     names = ["a.b", "a", "x=1/y%20", "zażółć 🐧", "", "a.b.c", " ", "`tick`"]
-    table = pa.table({name: np.arange(20) + place for place, name in enumerate(names)})
+    table = pa.table({name: np.arange(20) + number for number, name in enumerate(names)})
     data = written(table, **PAGED)
     assert read_rows(counted(data), [0, 19]) == table.take([0, 19])
     for name in names:
@@ -136,27 +136,27 @@ def test_a_missing_column_is_named() -> None:
 
 
 def test_a_column_may_be_asked_for_twice() -> None:
-    found = read_rows(counted(small()), [5], ["id", "name", "id"])
-    assert found.column_names == ["id", "name", "id"]
-    assert [column.to_pylist() for column in found.columns] == [[5], ["name 5"], [5]]
+    table = read_rows(counted(small()), [5], ["id", "name", "id"])
+    assert table.column_names == ["id", "name", "id"]
+    assert [column.to_pylist() for column in table.columns] == [[5], ["name 5"], [5]]
 
 
 @pytest.mark.parametrize("paged", [True, False])
-def test_nested_columns_are_read_whole_beside_flat_ones(paged: bool) -> None:
+def test_nested_columns_are_read_whole_next_to_flat_ones(paged: bool) -> None:
     options = {**PAGED, "row_group_size": 300, "write_page_index": paged}
     data = written(table_of("nulls at page borders", nested=True), **options)
     report = ReadReport()
     positions = [0, 5, 299, 300, 999]
-    found = read_rows(counted(data), positions, report=report)
-    assert_same(found, plain_read(data, positions))
+    table = read_rows(counted(data), positions, report=report)
+    assert_same(table, plain_read(data, positions))
     reasons = dict.fromkeys(NESTED, "nested")
     if not paged:
-        reasons |= {name: "no offset index" for name in found.column_names if name not in NESTED}
+        reasons |= {name: "no offset index" for name in table.column_names if name not in NESTED}
     assert report.whole == reasons
 
 
 def test_a_repeated_field_is_nested() -> None:
-    # Lists of the oldest form have no group around them: a leaf that may be repeated.
+    # Lists of the oldest form have no group around them: a leaf that is repeated.
     data = written(pa.table({"a": [1, 2, 3]}), write_page_index=True, store_schema=False)
     element = read_layout(counted(data)).columns[0].field.elements[0]
     assert element[:4] == b"\x15\x04\x25\x02"  # INT64, optional
@@ -178,11 +178,11 @@ def test_int96_is_read_as_microseconds_of_all_years(dictionary: bool) -> None:
     )
     assert pq.ParquetFile(io.BytesIO(data)).schema.column(0).physical_type == "INT96"
     report = ReadReport()
-    found = read_rows(counted(data), [0, 1, 2, 3, 118, 119], report=report)
-    assert found.schema.field("at").type == pa.timestamp("us")
-    assert found["at"].to_pylist() == [*INSTANTS, *INSTANTS[2:]]
+    rows = read_rows(counted(data), [0, 1, 2, 3, 118, 119], report=report)
+    assert rows.schema.field("at").type == pa.timestamp("us")
+    assert rows["at"].to_pylist() == [*INSTANTS, *INSTANTS[2:]]
     assert report.whole == {}
-    assert_same(found, plain_read(data, [0, 1, 2, 3, 118, 119]))
+    assert_same(rows, plain_read(data, [0, 1, 2, 3, 118, 119]))
 
 
 @pytest.mark.parametrize("key", ["org.apache.spark.legacyDateTime", "org.apache.spark.legacyINT96"])
@@ -228,9 +228,9 @@ def test_many_files_in_their_order_in_batches_of_some_row_groups(
     expected = plain_read(written(table), range(3, ROWS, 41))
     files = [
         FileRows(
-            source, None, [row - 250 * place for row in range(3, ROWS, 41) if row // 250 == place]
+            source, None, [row - 250 * number for row in range(3, ROWS, 41) if row // 250 == number]
         )
-        for place, source in enumerate(sources)
+        for number, source in enumerate(sources)
     ]
     assert_same(read_many(files), expected)
     monkeypatch.setattr(run_module, "_BATCH", 5000)
@@ -246,8 +246,8 @@ def test_files_of_other_writers_follow_each_other() -> None:
         counted(small(compression="gzip"), "gzip.parquet"),
     ]
     report = ReadReport()
-    found = read_many([FileRows(file, None, [50]) for file in files], report=report)
-    assert found == pa.concat_tables([SMALL.slice(50, 1)] * 4)
+    table = read_many([FileRows(file, None, [50]) for file in files], report=report)
+    assert table == pa.concat_tables([SMALL.slice(50, 1)] * 4)
     assert report.whole == {"id": "no offset index", "name": "no offset index"}
     assert report.pages == 6
 

@@ -23,8 +23,8 @@ def test_every_range_of_every_file_comes_back(files: list[list[tuple[int, int]]]
     reader = RangeReader(sources, Coalescing(gap), report)
     pairs = [
         (number, start, length)
-        for number, wanted in enumerate(files)
-        for start, length in sorted(set(wanted))
+        for number, file_ranges in enumerate(files)
+        for start, length in sorted(set(file_ranges))
     ]
     starts = np.array([reader.bases[number] + start for number, start, _ in pairs])
     lengths = np.array([length for _, _, length in pairs])

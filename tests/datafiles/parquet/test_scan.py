@@ -79,38 +79,38 @@ def old_writer(data: bytes) -> bytes:
 def test_every_type_is_as_read_by_pages(writer: str, nulls: str) -> None:
     table = table_of(nulls, nested=True)
     source = counted(written(table, **PAGED, row_group_size=300, **WRITERS[writer]))
-    found = open_scan(source).read()
-    assert_same(found, by_pages(source))
-    assert_same(found, plain_read(written(table, **WRITERS[writer])))
-    assert_same(read_rows(source), found)
+    rows = open_scan(source).read()
+    assert_same(rows, by_pages(source))
+    assert_same(rows, plain_read(written(table, **WRITERS[writer])))
+    assert_same(read_rows(source), rows)
 
 
 @pytest.mark.parametrize("name", NESTED)
 def test_a_nested_column_is_read_with_all_its_leaves(name: str) -> None:
     source = counted(written(table_of(nested=True), row_group_size=300))
-    found = open_scan(source).read(None, ["int8", name])
-    assert_same(found, by_pages(source, ["int8", name]))
+    table = open_scan(source).read(None, ["int8", name])
+    assert_same(table, by_pages(source, ["int8", name]))
 
 
 def test_int96_is_read_as_microseconds_of_all_years() -> None:
     table = pa.table({"at": pa.array(INSTANTS * 30, pa.timestamp("us"))})
     data = written(table, use_deprecated_int96_timestamps=True, store_schema=False)
-    found = open_scan(counted(data)).read()
-    assert found.schema.field("at").type == pa.timestamp("us")
-    assert found["at"].to_pylist() == INSTANTS * 30
-    assert_same(found, by_pages(counted(data)))
+    rows = open_scan(counted(data)).read()
+    assert rows.schema.field("at").type == pa.timestamp("us")
+    assert rows["at"].to_pylist() == INSTANTS * 30
+    assert_same(rows, by_pages(counted(data)))
 
 
 def test_columns_come_in_the_order_asked_for_and_may_repeat() -> None:
-    found = open_scan(counted(DATA)).read(None, ["name", "id", "name"])
-    assert found.column_names == ["name", "id", "name"]
-    assert_same(found, by_pages(counted(DATA), ["name", "id", "name"]))
+    table = open_scan(counted(DATA)).read(None, ["name", "id", "name"])
+    assert table.column_names == ["name", "id", "name"]
+    assert_same(table, by_pages(counted(DATA), ["name", "id", "name"]))
 
 
 def test_row_groups_come_in_the_order_asked_for() -> None:
     scan, report = open_scan(counted(DATA)), ReadReport()
-    found = scan.read([3, 0], ["id"], report=report)
-    assert found["id"].to_pylist() == [*range(90, 100), *range(30)]
+    table = scan.read([3, 0], ["id"], report=report)
+    assert table["id"].to_pylist() == [*range(90, 100), *range(30)]
     assert report.row_groups == 2
     assert scan.read([], ["id"]) == TABLE.select(["id"]).slice(0, 0)
 
@@ -144,7 +144,7 @@ def test_empty_row_groups_are_passed_over() -> None:
     assert scan.read([empty]) == TABLE.slice(0, 0)
 
 
-def test_names_of_any_letters_are_told_apart() -> None:
+def test_names_of_any_letters_are_distinguished() -> None:
     inner = pa.array([{"b": 1, "c": [2]}])
     names = ["a", "a.b", "", "a.c.list.element", "zażółć 🐧"]
     arrays = [inner, pa.array([3]), pa.array([4]), pa.array([5]), pa.array([6])]
@@ -164,7 +164,7 @@ def test_a_name_that_appears_twice_is_read_with_all_columns_but_not_by_name() ->
     table = pa.table([pa.array(range(30)), pa.array(["x"] * 30)], ["same", "same"])
     source = counted(written(table))
     assert read_rows(source) == open_scan(source).read() == table
-    for read in (open_scan(source).read, lambda *given: read_rows(source, *given)):
+    for read in (open_scan(source).read, lambda *arguments: read_rows(source, *arguments)):
         with pytest.raises(ColumnError) as raised:
             read(None, ["same"])
         assert str(raised.value) == "a.parquet: column same: found 2 columns of this name"
@@ -190,14 +190,14 @@ def test_only_the_chunks_that_are_needed_are_read_and_in_one_round() -> None:
         rounds.append([(offset, length) for _, offset, length in ranges])
         return read_each(ranges)
 
-    given: dict[str, Any] = {"read_ranges": read_ranges, "report": report}
-    scan.read([0, 2], ["kind", "id"], coalescing=Coalescing(gap=0), **given)
+    options: dict[str, Any] = {"read_ranges": read_ranges, "report": report}
+    scan.read([0, 2], ["kind", "id"], coalescing=Coalescing(gap=0), **options)
     expected = [chunk_of(0, 0), chunk_of(0, 2), chunk_of(2, 0), chunk_of(2, 2)]
     assert source.take() == expected
     assert rounds == [expected]
     read = sum(length for _, length in expected)
     assert report == ReadReport(5, len(DATA) + read, 0, 2)
-    scan.read([0, 1], ["id"], **given)
+    scan.read([0, 1], ["id"], **options)
     assert source.take() == [(4, sum(chunk_of(1, 0)) - 4)]
 
 
@@ -224,7 +224,7 @@ def test_footers_of_many_files_are_read_in_one_round_and_the_long_ones_in_a_seco
 
 
 def test_a_chunk_that_an_old_writer_gave_too_small_a_length_is_read_further() -> None:
-    # Arrow does not believe lengths of parquet-mr before 1.2.9, and reads 100 bytes more.
+    # Arrow does not trust lengths of parquet-mr before 1.2.9, and reads 100 bytes more.
     source = counted(old_writer(DATA))
     scan, report = open_scan(source), ReadReport()
     assert scan.metadata.created_by.startswith("parquet-mr version 1.2.8")
@@ -241,9 +241,9 @@ def test_errors_of_a_source_are_not_those_of_a_damaged_file(tmp_path: Path) -> N
     scan = open_scan(storage.source("a"))
 
     def read_ranges(ranges: Sequence[Range]) -> list[bytes]:
-        found = storage.read_ranges(ranges)
+        parts = storage.read_ranges(ranges)
         storage.delete(["a"])  # before Arrow reads the 100 bytes more
-        return found
+        return parts
 
     with pytest.raises(FileGoneError):
         scan.read([0], ["id"], read_ranges=read_ranges)
@@ -255,11 +255,11 @@ def test_every_byte_flipped_gives_rows_or_an_error_of_ours() -> None:
     problems: list[str] = []
     for damage in flips(data):
         try:
-            found = open_scan(BytesSource(damage.data, "damaged")).read()
+            rows = open_scan(BytesSource(damage.data, "damaged")).read()
         except AlcidError as error:
             problems.append(str(error))
         else:
-            assert found.num_rows == 20, damage.what
+            assert rows.num_rows == 20, damage.what
     assert len(problems) > len(data) // 4
     assert [problem for problem in problems if not problem.startswith("damaged: ")] == []
 

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol: values, and what must not be read."""
+"""Thrift's compact protocol: values, and input that must be refused."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from alcid.errors import FormatError
 
 
 def varint(value: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))
 
 
 def zigzag(value: int) -> bytes:
@@ -71,7 +71,7 @@ def test_values(data: str, expected: object) -> None:
         ("19" + "19" * 40, "metadata nested too deep at offset"),
     ],
 )
-def test_what_is_no_struct_is_refused(data: str, problem: str) -> None:
+def test_not_a_struct_is_refused(data: str, problem: str) -> None:
     with pytest.raises(FormatError) as raised:
         StructReader(bytes.fromhex(data), name="a", offset=100).struct()
     assert str(raised.value).startswith(f"a: {problem}")
@@ -96,17 +96,17 @@ def test_a_field_must_be_of_its_kind() -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, (1 << 63) - 1), max_size=5), max_size=5), st.binary())
-def test_varints_are_read_from_any_places(groups: list[list[int]], before: bytes) -> None:
+def test_varints_are_read_from_any_offsets(groups: list[list[int]], before: bytes) -> None:
     data, starts = bytearray(before), []
     for group in groups:
         starts.append(len(data))
         data.extend(b"".join(map(varint, group)))
-    found = read_varints(
+    values = read_varints(
         np.frombuffer(bytes(data), np.uint8),
         np.array(starts, np.int64),
         np.array([len(group) for group in groups], np.int64),
     )
-    assert found.tolist() == [value for group in groups for value in group]
+    assert values.tolist() == [value for group in groups for value in group]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_varints_are_read_from_any_places(groups: list[list[int]], before: bytes
         ("ffffffffffffffff7f", 1, [(1 << 63) - 1]),
     ],
 )
-def test_a_varint_that_is_none_is_minus_one(data: str, count: int, expected: list[int]) -> None:
+def test_an_invalid_varint_is_minus_one(data: str, count: int, expected: list[int]) -> None:
     bytes_ = np.frombuffer(bytes.fromhex(data), np.uint8)
     assert read_varints(bytes_, np.array([0]), np.array([count])).tolist() == expected
 
@@ -139,13 +139,13 @@ locations = st.lists(
 def offset_index(
     pages: list[tuple[int, int, int]], *, odd: bool = False, more: bytes = b""
 ) -> bytes:
-    """An offset index; an odd one has long field headers, which no writer writes."""
-    one, two, three = (
+    """An offset index; `odd` ones have long field headers, which no writer writes."""
+    first, two, three = (
         (b"\x06\x02", b"\x05\x04", b"\x06\x06") if odd else (b"\x16", b"\x15", b"\x16")
     )
     head = bytes((len(pages) << 4 | 12,)) if len(pages) < 15 else b"\xfc" + varint(len(pages))
     body = b"".join(
-        one + zigzag(offset) + two + zigzag(size) + three + zigzag(row) + b"\x00"
+        first + zigzag(offset) + two + zigzag(size) + three + zigzag(row) + b"\x00"
         for offset, size, row in pages
     )
     return b"\x19" + head + body + more + b"\x00"
@@ -156,8 +156,8 @@ def test_offset_indexes_side_by_side(
     indexes: list[tuple[list[tuple[int, int, int]], bool, bytes]],
 ) -> None:
     data = [offset_index(pages, odd=odd, more=more) for pages, odd, more in indexes]
-    found = parse_offset_indexes(data, "a")
-    assert [numbers.T.tolist() for numbers in found] == [
+    columns = parse_offset_indexes(data, "a")
+    assert [numbers.T.tolist() for numbers in columns] == [
         [list(page) for page in pages] for pages, _, _ in indexes
     ]
 
@@ -165,7 +165,7 @@ def test_offset_indexes_side_by_side(
 @pytest.mark.parametrize(
     "data", ["", "00", "19", "19 1c", "19 fc", "19 fc ff", "15 02 00", "19 15 02 00", "19 1c 00 00"]
 )
-def test_what_is_no_offset_index_is_refused(data: str) -> None:
+def test_not_an_offset_index_is_refused(data: str) -> None:
     with pytest.raises(FormatError, match=r"^a: "):
         parse_offset_indexes([bytes.fromhex(data)], "a")
 
@@ -179,7 +179,7 @@ def test_what_is_no_offset_index_is_refused(data: str) -> None:
         ("15 06 15 10 15 10 15 02 4c 15 04 15 00 15 04 15 00 15 00 15 00 11 00 00", 2),
         ("05 02 00 15 10 15 10 2c 15 04 15 00 15 06 15 06 00 00", 2),
         ("15 04 15 10 15 10 4c 15 04 15 00 00 00", -1),  # a dictionary page
-        ("15 00 15 10 15 10 5c 15 04 15 00 00 00", -1),  # version 2 in the place of 1
+        ("15 00 15 10 15 10 5c 15 04 15 00 00 00", -1),  # version 2 instead of 1
         ("15 06 15 10 15 10 2c 15 04 15 00 00 00", -1),
         ("ff" * 40, -1),
         ("00", -1),

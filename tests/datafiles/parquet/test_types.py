@@ -1,4 +1,4 @@
-"""Every type that Arrow writes is read by pages exactly as Arrow reads it whole."""
+"""Every type that Arrow writes: reading by pages equals Arrow's reading of the whole file."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ WRITERS: dict[str, dict[str, Any]] = {
 def test_rows_equal_those_of_arrow(writer: str, nulls: str) -> None:
     data = written(table_of(nulls), **PAGED, **SIZES, **WRITERS[writer])
     report = ReadReport()
-    found = read_rows(counted(data), POSITIONS, report=report)
-    assert_same(found, plain_read(data, POSITIONS))
+    table = read_rows(counted(data), POSITIONS, report=report)
+    assert_same(table, plain_read(data, POSITIONS))
     assert report.whole == {}
     assert report.row_groups == 3  # no row of 600 to 899
 
@@ -97,6 +97,6 @@ def test_required_columns_stay_required() -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False), pa.field("b", pa.string())])
     table = pa.table([COLUMNS["int64"], COLUMNS["string"]], schema)
     data = written(table, **PAGED)
-    found = read_rows(counted(data), POSITIONS)
-    assert_same(found, plain_read(data, POSITIONS))
-    assert not found.schema.field("a").nullable
+    rows = read_rows(counted(data), POSITIONS)
+    assert_same(rows, plain_read(data, POSITIONS))
+    assert not rows.schema.field("a").nullable

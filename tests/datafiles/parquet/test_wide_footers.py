@@ -1,4 +1,4 @@
-"""Column chunks of long footers, parsed as needed: the same as those that are parsed at once."""
+"""Column chunks of long footers, parsed when needed: equal to those that are parsed at once."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WRITTEN = {
 
 
 def chunks(data: bytes, long: int) -> list[list[Chunk | None]]:
-    """Every chunk of a file; footers of `long` bytes and more are parsed as needed."""
+    """Every chunk of a file; footers of `long` bytes and more are parsed when needed."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(footers, "_LONG", long)
         return [list(group.chunks) for group in parse_footer(BytesSource(data), data).groups]
@@ -66,17 +66,17 @@ def test_damage_is_noticed_in_the_same_chunks(name: str, data: st.DataObject) ->
     file = bytearray(_WRITTEN[name])
     length = footer_length(bytes(file))
     for _ in range(data.draw(st.integers(1, 3))):
-        place = len(file) - END - 1 - data.draw(st.integers(0, length - 1))
-        file[place] = data.draw(st.integers(0, 255))
+        position = len(file) - END - 1 - data.draw(st.integers(0, length - 1))
+        file[position] = data.draw(st.integers(0, 255))
     as_needed, at_once = outcome(bytes(file), 0), outcome(bytes(file), 1 << 60)
-    if as_needed != at_once:  # the chunks of a row group without rows are never parsed as needed
+    if as_needed != at_once:  # the chunks of a row group without rows are always parsed at once
         assert at_once is FormatError
         assert isinstance(as_needed, list)
         assert len(as_needed) < len(chunks(_WRITTEN[name], 0))
 
 
 def test_encryption_is_known_of_a_chunk_that_is_not_looked_at() -> None:
-    # Arrow 19 reads no column that stands behind an encrypted one.
+    # Arrow 19 does not read columns behind an encrypted one.
     rows = pa.table({"open": range(10), "secret": range(10)})
     data = encrypted(rows, column_keys={"key": ["secret"]})
     with pytest.MonkeyPatch.context() as patch:
@@ -124,6 +124,6 @@ def test_a_wide_file_is_read_by_a_few_of_its_chunks(monkeypatch: pytest.MonkeyPa
     assert footer_length(data) > footers._LONG
     check = Mock(wraps=footers._chunk)
     monkeypatch.setattr(footers, "_chunk", check)
-    found = read_rows(BytesSource(data), [7, 41], ["column 250"])
-    assert found.to_pydict() == {"column 250": [257, 291]}
+    table = read_rows(BytesSource(data), [7, 41], ["column 250"])
+    assert table.to_pydict() == {"column 250": [257, 291]}
     assert check.call_count == 6  # one for each row group

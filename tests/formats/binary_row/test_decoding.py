@@ -28,13 +28,13 @@ INT, STRING = DataType("INT"), DataType.parse("STRING")
 
 
 def bits(array: pa.Array) -> pa.Array:
-    """The same array, so that NaN equals itself and -0.0 is not 0.0."""
+    """The same array, with bits instead of floats: NaN equals itself, and -0.0 is not 0.0."""
     integers = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
     return array.view(integers[array.type]) if array.type in integers else array
 
 
 def stored(array: pa.Array, data_type: DataType) -> pa.Array:
-    """What a row keeps of values: milliseconds of a TIME."""
+    """The values as a row stores them: milliseconds of a TIME."""
     if data_type.root != "TIME" or array.type.bit_width == 32:
         return array
     per_milli = {"us": 10**3, "ns": 10**6}[array.type.unit]
@@ -43,11 +43,11 @@ def stored(array: pa.Array, data_type: DataType) -> pa.Array:
     return pa.array(floored, mask=ticks.is_null().to_numpy(zero_copy_only=False)).view(array.type)
 
 
-def check_same(found: Sequence[pa.Array], expected: Sequence[pa.Array]) -> None:
-    assert [array.type for array in found] == [array.type for array in expected]
-    for one, other in zip(found, expected, strict=True):
-        one.validate(full=True)
-        assert bits(one).equals(bits(other))
+def check_same(decoded: Sequence[pa.Array], expected: Sequence[pa.Array]) -> None:
+    assert [array.type for array in decoded] == [array.type for array in expected]
+    for array, other in zip(decoded, expected, strict=True):
+        array.validate(full=True)
+        assert bits(array).equals(bits(other))
 
 
 @given(
@@ -66,7 +66,7 @@ def test_rows_are_read_as_they_were_written(
     ]
     try:
         rows = list(binary_rows(arrays, types))
-    except UnsupportedError:  # seconds of which there are too many milliseconds
+    except UnsupportedError:  # seconds with too many milliseconds
         reject()
     expected = [stored(array, kind) for array, kind in zip(arrays, types, strict=True)]
     check_same(read_rows(rows, types), expected)
@@ -89,7 +89,7 @@ def test_rows_that_java_wrote(golden: Golden) -> None:
     ]
     if "bytes" in listed[0]:
         rows = [bytes.fromhex(row["bytes"]) for row in listed]
-    else:  # only their checksum is kept
+    else:  # only their checksum is stored
         rows = list(binary_rows(expected, types))
     assert hashlib.sha256(b"".join(rows)).hexdigest() == golden.json["sha256"]
     check_same(read_rows(rows, types), expected)
@@ -203,7 +203,7 @@ def slot(text: str, low: int, high: int = 0, tail: bytes = b"") -> tuple[DataTyp
         (slot("TIMESTAMP(0)", 1001), "milliseconds ...: found 1001, expected whole seconds"),
     ],
 )
-def test_what_is_wrong_is_named(row: tuple[DataType, bytes], problem: str) -> None:
+def test_mistakes_are_named(row: tuple[DataType, bytes], problem: str) -> None:
     data_type, damaged = row
     sound = bytes([0, 1]) + bytes(14)
     expected = f"key.bin: row 1, column 0, {data_type}: {problem.replace('...', 'at offset 8')}"
@@ -221,16 +221,16 @@ def test_the_last_nanosecond_and_the_longest_number() -> None:
     least = -(10**38) + 1
     data_type, row = slot("DECIMAL(38, 0)", 16, 16, least.to_bytes(16, "big", signed=True))
     assert read_column([row], 0, [data_type]).to_pylist() == [Decimal(least)]
-    padded = (-1).to_bytes(16, "big", signed=True)  # more bytes than it needs
+    padded = (-1).to_bytes(16, "big", signed=True)  # more bytes than needed
     data_type, row = slot("DECIMAL(38, 0)", 13, 16, padded)
     assert read_column([row], 0, [data_type]).to_pylist() == [Decimal(-1)]
 
 
 def mutants(row: bytes) -> Iterator[bytes]:
     yield from (row[:length] for length in range(len(row)))
-    for place in range(8 * len(row)):
+    for bit in range(8 * len(row)):
         flipped = bytearray(row)
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[bit // 8] ^= 1 << bit % 8
         yield bytes(flipped)
 
 
@@ -256,7 +256,7 @@ def test_a_damaged_row_is_read_within_its_bytes_or_refused(data_type: DataType) 
     )[0]
     rows = [*mutants(sound), sound]
     chance = np.random.default_rng(1)
-    # Between other bytes, so that a value that is read from beyond its row would differ.
+    # Between other bytes, so that reading beyond the row would give another value.
     mixed = [part for row in rows for part in (row, chance.bytes(20))]
     for column in range(3):
         every, broken = salvage_column(mixed, column, types)

@@ -24,7 +24,7 @@ EXACT = Context(prec=60)
 
 
 def encode(values: Sequence[Any], types: Sequence[DataType]) -> bytes:
-    """A row made value by value, in the form of `alcid.testing.oracle`."""
+    """A row built value by value, in the form of `alcid.testing.oracle`."""
     nulls = bytearray((len(types) + 63 + 8) // 64 * 8)
     slots, tail = b"", b""
     for column, (value, data_type) in enumerate(zip(values, types, strict=True)):
@@ -130,32 +130,34 @@ def values(data_type: DataType) -> st.SearchStrategy[Any]:
     """Values in the form of `alcid.testing.oracle`, and None."""
     bits = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "DATE": 32, "BIGINT": 64}
     tick = 10 ** (9 - data_type.precision)
-    found: st.SearchStrategy[Any]
+    strategy: st.SearchStrategy[Any]
     match data_type.root:
         case "BOOLEAN":
-            found = st.booleans()
+            strategy = st.booleans()
         case "FLOAT" | "DOUBLE":
             numbers = st.floats(width=32 if data_type.root == "FLOAT" else 64, allow_nan=False)
-            found = numbers | st.just(float("nan"))
+            strategy = numbers | st.just(float("nan"))
         case "DECIMAL":
             most = 10**data_type.precision - 1
-            found = st.integers(-most, most).map(
+            strategy = st.integers(-most, most).map(
                 lambda number: Decimal(number).scaleb(-data_type.scale, EXACT)
             )
         case "CHAR" | "VARCHAR":
-            found = st.text(max_size=30) | st.integers(0, 1000).map(lambda size: "y" * size)
+            strategy = st.text(max_size=30) | st.integers(0, 1000).map(lambda size: "y" * size)
         case "BINARY":
-            found = st.binary(min_size=data_type.length, max_size=data_type.length)
+            strategy = st.binary(min_size=data_type.length, max_size=data_type.length)
         case "VARBINARY":
-            found = st.binary(max_size=30) | st.integers(0, 1000).map(lambda size: b"\xff" * size)
+            strategy = st.binary(max_size=30) | st.integers(0, 1000).map(
+                lambda size: b"\xff" * size
+            )
         case "TIME":
-            found = st.integers(0, 86_400 * 10**9 // tick - 1).map(lambda ticks: ticks * tick)
+            strategy = st.integers(0, 86_400 * 10**9 // tick - 1).map(lambda ticks: ticks * tick)
         case "TIMESTAMP" | "TIMESTAMP_LTZ":
             most = min(2**63 - 1, 2**73 // tick)  # milliseconds of 2^53, about 285,000 years
-            found = st.integers(-most, most).map(lambda ticks: ticks * tick)
+            strategy = st.integers(-most, most).map(lambda ticks: ticks * tick)
         case root:
-            found = st.integers(-(2 ** (bits[root] - 1)), 2 ** (bits[root] - 1) - 1)
-    return st.none() | found
+            strategy = st.integers(-(2 ** (bits[root] - 1)), 2 ** (bits[root] - 1) - 1)
+    return st.none() | strategy
 
 
 @given(
@@ -306,7 +308,7 @@ def test_floats_keep_their_bits() -> None:
         (pa.nulls(1), "DECIMAL(20, 1)", None),
         (pa.nulls(1), "STRING", None),
     ],
-    ids=lambda given: str(given.type) if isinstance(given, pa.Array) else str(given),
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else str(value),
 )
 def test_types_of_arrow(array: pa.Array, text: str, value: Any) -> None:
     types = [DataType.parse(text)]
@@ -373,7 +375,7 @@ def test_types_that_a_key_cannot_have(array: pa.Array, text: str | None, message
         (pa.array([0, 0, 0, 2**62]).view(pa.timestamp("s")), "TIMESTAMP(0)"),
         (pa.array([0, 0, 0, -9_223_372_036_854_776]).view(pa.timestamp("s")), "TIMESTAMP(3)"),
     ],
-    ids=lambda given: str(given.type) if isinstance(given, pa.Array) else str(given),
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else str(value),
 )
 def test_values_that_do_not_fit_are_named_by_row(
     array: pa.Array, text: str, monkeypatch: pytest.MonkeyPatch
@@ -405,7 +407,7 @@ def test_one_column_and_types_as_text_will_do() -> None:
 
 def test_a_row_beyond_two_gigabytes_is_refused_before_it_is_read() -> None:
     size = 1_200_000_000
-    nothing = pa.py_buffer(np.zeros(size, np.uint8))  # not in memory before it is touched
+    nothing = pa.py_buffer(np.zeros(size, np.uint8))  # not in memory until it is used
     offsets = pa.py_buffer(np.array([0, size], np.int64))
     half = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, nothing])
     with pytest.raises(LimitError, match="at most 2147483647 bytes, found 2400000024"):

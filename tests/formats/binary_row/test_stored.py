@@ -7,14 +7,14 @@ from alcid.formats.binary_row.reader import StoredRows
 
 
 def contents(rows: StoredRows) -> list[bytes | None]:
-    places = zip(rows.starts.tolist(), rows.lengths.tolist(), rows.present.tolist(), strict=True)
+    slices = zip(rows.starts.tolist(), rows.lengths.tolist(), rows.present.tolist(), strict=True)
     return [
         rows.data[start : start + length].tobytes() if present else None
-        for start, length, present in places
+        for start, length, present in slices
     ]
 
 
-def test_rows_are_found_where_they_lie() -> None:
+def test_rows_are_found_at_their_positions() -> None:
     listed = [b"one", None, b"", b"three"]
     assert contents(StoredRows.of(listed)) == listed
     assert contents(StoredRows.of(pa.array(listed, pa.binary()))) == listed

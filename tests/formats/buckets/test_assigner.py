@@ -34,7 +34,7 @@ INT32 = st.integers(LEAST, MOST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, 
 
 
 def java_remainder(value: int, divisor: int) -> int:
-    """Java's `%`: the sign is that of the value."""
+    """Java's `%`: the sign is that of the dividend."""
     return abs(value) % divisor * (-1 if value < 0 else 1)
 
 
@@ -73,9 +73,9 @@ def test_assigners_by_the_formula(
 @given(st.lists(INT32), st.integers(1, MOST))
 def test_fixed_buckets_by_the_formula(hashes: list[int], buckets: int) -> None:
     expected = [abs(java_remainder(number, buckets)) for number in hashes]
-    found = fixed_bucket(np.array(hashes, np.int32), buckets)
-    assert found.tolist() == expected
-    assert found.dtype == np.int32
+    assigned = fixed_bucket(np.array(hashes, np.int32), buckets)
+    assert assigned.tolist() == expected
+    assert assigned.dtype == np.int32
 
 
 @pytest.mark.parametrize("buckets", [0, -1, 2**31])
@@ -94,13 +94,13 @@ def test_a_hash_beyond_32_bits_does_not_wrap() -> None:
 
 def test_options_of_paimon() -> None:
     assert BucketOptions.parse({"bucket": "-1"}) == BucketOptions(2_000_000, -1, None, None)
-    given = {
+    options = {
         "dynamic-bucket.target-row-num": "5",
         "dynamic-bucket.max-buckets": -1,
         "dynamic-bucket.initial-buckets": " 7 ",
         "dynamic-bucket.assigner-parallelism": 8,
     }
-    assert BucketOptions.parse(given) == BucketOptions(5, -1, 7, 8)
+    assert BucketOptions.parse(options) == BucketOptions(5, -1, 7, 8)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_restored_buckets_are_filled_in_ascending_order() -> None:
     assigner.restore(4, HashIndex([40, 41]))
     assigner.restore(1, HashIndex([10]))
     assigner.restore(0, HashIndex([1, 2, 3, 4]))
-    assigner.restore(2, HashIndex())  # as if it were not there
+    assigner.restore(2, HashIndex())  # as if it did not exist
     assert assigner.counts == {0: 4, 1: 1, 4: 2}
     assert assigner.assign([50, 41, 51, 52, 53, 1]).tolist() == [1, 4, 1, 4, 2, 0]
     assert assigner.counts == {0: 4, 1: 3, 2: 1, 4: 3}
@@ -265,7 +265,7 @@ def test_arguments_of_other_classes_are_named(misuse: Callable[[], object]) -> N
 
 def test_beyond_the_limit_hashes_are_spread_the_same_way_in_every_run() -> None:
     options = BucketOptions(target_row_num=10, max_buckets=4)
-    hashes = np.arange(0, 400_000, 4, dtype=np.int32)  # what the hashes of a channel look like
+    hashes = np.arange(0, 400_000, 4, dtype=np.int32)  # the hashes of a channel look like this
     assigner = BucketAssigner(options)
     buckets = assigner.assign(hashes)
     assert buckets[:40].tolist() == np.repeat(range(4), 10).tolist()
@@ -319,7 +319,7 @@ def test_a_channel_that_is_not_there(channel: int) -> None:
         BucketAssigner(BucketOptions(), channel, Routing(2, 2))
 
 
-def test_restoring_what_cannot_be() -> None:
+def test_restoring_impossible_states() -> None:
     assigner = BucketAssigner()
     assigner.restore(7, HashIndex([1]))
     with pytest.raises(FormatError, match="bucket 7: found a second hash index, expected one"):

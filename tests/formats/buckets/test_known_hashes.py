@@ -11,8 +11,8 @@ def add(known: KnownHashes, hashes: range, bucket: int) -> None:
 
 
 def find(known: KnownHashes, *hashes: int) -> list[int]:
-    found: list[int] = known.find(np.array(hashes, np.int32)).tolist()
-    return found
+    buckets: list[int] = known.find(np.array(hashes, np.int32)).tolist()
+    return buckets
 
 
 def test_no_hashes_are_no_run() -> None:

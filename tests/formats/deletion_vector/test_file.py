@@ -22,7 +22,7 @@ from alcid.formats.deletion_vector.file import vector_places
 from alcid.formats.source import BytesSource, FileSource, Section
 from alcid.testing import CountingSource
 
-# Two files of Paimon's own: {2, 3}, then {1}.
+# Two vectors written by Paimon: {2, 3}, then {1}.
 FILE_32 = bytes.fromhex(
     "01"
     "00000018 5e43f2d0 3a300000 01000000 00000100 10000000 02000300 c898f63d"
@@ -50,13 +50,14 @@ def test_bytes_and_ranges_are_those_of_paimon(
 ) -> None:
     assert DeletionVectorFile.write(VECTORS, bits=bits) == WrittenVectors(data, ranges)
     file = DeletionVectorFile.from_bytes(data)
-    assert [list(file.read(place)) for place in ranges] == [[2, 3], [1]]
+    assert [list(file.read(vector_range)) for vector_range in ranges] == [[2, 3], [1]]
     assert file.read_all(ranges) == VECTORS
-    assert [file.read(place).bits for place in ranges] == [bits, bits]
+    assert [file.read(vector_range).bits for vector_range in ranges] == [bits, bits]
     scanned = list(file.scan())
     assert [vector for _, vector in scanned] == list(VECTORS.values())
-    assert [place for place, _ in scanned] == [
-        DeletionVectorRange("", place.offset, place.length, place.cardinality) for place in ranges
+    assert [vector_range for vector_range, _ in scanned] == [
+        DeletionVectorRange("", vector_range.offset, vector_range.length, vector_range.cardinality)
+        for vector_range in ranges
     ]
 
 
@@ -209,22 +210,22 @@ def test_one_vector_is_one_read_of_its_range() -> None:
     assert source.take() == [(45, 42)]
 
 
-def test_ranges_that_lie_close_are_read_at_once_and_in_any_order() -> None:
+def test_close_ranges_are_read_together_and_in_any_order() -> None:
     sets = {f"f{number}": range(number, 3 * number + 1, 2) for number in range(50)}
     written = DeletionVectorFile.write({name: DeletionVector(sets[name]) for name in sets})
     source = CountingSource(BytesSource(written.data))
     file = DeletionVectorFile.open(source)
     source.take()
-    shuffled = sorted(written.ranges, key=lambda place: place.offset * 7919 % 1009)
-    found = file.read_all(iter(shuffled))
+    shuffled = sorted(written.ranges, key=lambda vector_range: vector_range.offset * 7919 % 1009)
+    vectors = file.read_all(iter(shuffled))
     assert source.take() == [(1, len(written.data) - 1)]
-    assert list(found) == [place.data_file for place in shuffled]
-    assert {name: list(vector) for name, vector in found.items()} == {
+    assert list(vectors) == [vector_range.data_file for vector_range in shuffled]
+    assert {name: list(vector) for name, vector in vectors.items()} == {
         name: list(positions) for name, positions in sets.items()
     }
 
 
-def test_ranges_that_lie_far_apart_are_read_one_by_one() -> None:
+def test_distant_ranges_are_read_one_by_one() -> None:
     large = DeletionVector(np.arange(0, 1_200_000, 2))  # 155 KB
     written = DeletionVectorFile.write(
         {"a": DeletionVector([1]), "b": large, "c": DeletionVector([2])}
@@ -233,8 +234,8 @@ def test_ranges_that_lie_far_apart_are_read_one_by_one() -> None:
     file = DeletionVectorFile.open(source)
     source.take()
     first, _, last = written.ranges
-    found = file.read_all([last, first])
-    assert {name: list(vector) for name, vector in found.items()} == {"c": [2], "a": [1]}
+    vectors = file.read_all([last, first])
+    assert {name: list(vector) for name, vector in vectors.items()} == {"c": [2], "a": [1]}
     assert source.take() == [(1, 30), (last.offset, 30)]
 
 
@@ -245,15 +246,19 @@ def test_a_read_is_not_larger_than_8_mib_unless_a_vector_is() -> None:
     file = DeletionVectorFile.open(source)
     source.take()
     assert file.read_all(written.ranges) == {"a": half, "b": half}
-    assert source.take() == [(place.offset, place.length + 8) for place in written.ranges]
+    assert source.take() == [
+        (vector_range.offset, vector_range.length + 8) for vector_range in written.ranges
+    ]
 
 
 def test_a_scan_reads_on_behind_its_window() -> None:
     half = DeletionVector(np.arange(0, 44_000_000, 2))
     written = DeletionVectorFile.write({"a": half, "b": DeletionVector([1]), "c": half})
-    found = list(DeletionVectorFile.from_bytes(written.data).scan())
-    assert [vector for _, vector in found] == [half, DeletionVector([1]), half]
-    assert [place.offset for place, _ in found] == [place.offset for place in written.ranges]
+    scanned = list(DeletionVectorFile.from_bytes(written.data).scan())
+    assert [vector for _, vector in scanned] == [half, DeletionVector([1]), half]
+    assert [vector_range.offset for vector_range, _ in scanned] == [
+        vector_range.offset for vector_range in written.ranges
+    ]
 
 
 def test_a_path_is_closed_and_a_source_is_left_open(tmp_path: Path) -> None:
@@ -265,11 +270,11 @@ def test_a_path_is_closed_and_a_source_is_left_open(tmp_path: Path) -> None:
     other = tmp_path / "index-1"
     other.write_bytes(FILE_32)
     with (
-        FileSource(other),  # the system gives it the number of the one that was closed
+        FileSource(other),  # the system reuses the number of the one that was closed
         pytest.raises(AlcidError, match=r"index-0: the file is closed$"),
     ):
         file.read(RANGES_32[0])
-    file.close()  # a second time does nothing
+    file.close()  # a second time has no effect
     with FileSource(path) as source:
         with DeletionVectorFile.open(source) as file:
             assert file.read_all(RANGES_32) == VECTORS
@@ -294,7 +299,7 @@ SIZE = len(DeletionVector([1]).to_bytes())  # 30
     ("target_size", "counts"),
     [
         (0, [1, 1, 1, 1, 1]),
-        (SIZE, [1, 1, 1, 1, 1]),  # with its version a file of one is larger
+        (SIZE, [1, 1, 1, 1, 1]),  # with the version, a file of one vector is larger
         (1 + SIZE, [2, 2, 1]),  # equal is not larger
         (2 * SIZE, [2, 2, 1]),
         (1 + 2 * SIZE, [3, 2]),
@@ -312,7 +317,7 @@ def test_a_file_ends_with_the_vector_that_makes_it_too_large(
     read: dict[str, DeletionVector] = {}
     for file in files:
         read |= DeletionVectorFile.from_bytes(file.data).read_all(file.ranges)
-        assert [place.offset for place in file.ranges] == [
+        assert [vector_range.offset for vector_range in file.ranges] == [
             1 + SIZE * number for number in range(len(file.ranges))
         ]
     assert list(read.items()) == list(vectors.items())
@@ -361,19 +366,21 @@ vectors_by_name = st.dictionaries(
 def test_rolled_files_hold_every_vector_once(
     vectors: dict[str, DeletionVector], bits: Literal[64] | None, target_size: int
 ) -> None:
-    found: list[tuple[str, DeletionVector]] = []
+    merged: list[tuple[str, DeletionVector]] = []
     for written in DeletionVectorFile.roll(vectors, bits=bits, target_size=target_size):
         file = DeletionVectorFile.from_bytes(written.data)
         read = file.read_all(written.ranges)
-        found += read.items()
-        assert [file.read(place) for place in written.ranges] == list(read.values())
+        merged += read.items()
+        assert [file.read(vector_range) for vector_range in written.ranges] == list(read.values())
         assert [vector for _, vector in file.scan()] == list(read.values())
-        assert [(place.offset, place.length) for place, _ in file.scan()] == [
-            (place.offset, place.length) for place in written.ranges
+        assert [(vector_range.offset, vector_range.length) for vector_range, _ in file.scan()] == [
+            (vector_range.offset, vector_range.length) for vector_range in written.ranges
         ]
-        assert [place.cardinality for place in written.ranges] == list(map(len, read.values()))
-    assert found == list(vectors.items())
-    assert [vector.bits for _, vector in found] == [bits or v.bits for v in vectors.values()]
+        assert [vector_range.cardinality for vector_range in written.ranges] == list(
+            map(len, read.values())
+        )
+    assert merged == list(vectors.items())
+    assert [vector.bits for _, vector in merged] == [bits or v.bits for v in vectors.values()]
 
 
 def test_places_of_vectors_are_found_without_looking_into_them() -> None:

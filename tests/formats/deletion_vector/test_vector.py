@@ -64,7 +64,7 @@ def framed(body: bytes) -> bytes:
 
 
 def wide(*bitmaps: tuple[int, list[int]]) -> bytes:
-    """A vector of 64 bits that holds these bitmaps and no others."""
+    """A vector of 64 bits with exactly these bitmaps."""
     body = struct.pack("<iq", 1681511377, len(bitmaps))
     for key, values in bitmaps:
         body += struct.pack("<i", key) + BitMap(values).serialize()
@@ -359,7 +359,7 @@ def test_a_vector_cannot_be_changed() -> None:
     assert list(vector) == [1, 2**32]
 
 
-# Beside the borders of containers, of the sign and of keys; far apart, in runs, and in between.
+# Near the limits of containers, of the sign and of keys; far apart, in runs, and in between.
 BORDERS = [0, 1 << 16, 1 << 31, 1 << 32, 1 << 33, 3 << 32, 1 << 45, LARGEST]
 near_borders = st.builds(
     lambda border, distance: min(max(border + distance, 0), LARGEST),
@@ -377,17 +377,17 @@ position_sets = st.builds(
     st.sets(near_borders | st.integers(0, LARGEST), max_size=20),
     st.lists(runs, max_size=2),
 )
-narrow_sets = position_sets.map(lambda found: {item for item in found if item <= LARGEST_32})
+narrow_sets = position_sets.map(lambda drawn: {item for item in drawn if item <= LARGEST_32})
 DENSE = 1 << 40  # a vector is written with every key below its last
 
 
 def check(vector: DeletionVector, positions: set[int]) -> None:
-    """All that a vector says must be what the set says."""
+    """Check that the vector and the set agree in everything."""
     ascending = sorted(positions)
     assert list(vector) == ascending
-    found = vector.to_numpy()
-    assert found.dtype == np.int64
-    assert found.tolist() == ascending
+    array = vector.to_numpy()
+    assert array.dtype == np.int64
+    assert array.tolist() == ascending
     assert (len(vector), vector.cardinality) == (len(positions), len(positions))
     assert bool(vector) is bool(positions)
     ends = (ascending[0], ascending[-1]) if ascending else (None, None)
@@ -412,7 +412,7 @@ def test_bytes_of_both_kinds_hold_the_same_positions(
     assert read.to_bytes() == data
 
 
-@given(position_sets.map(lambda found: {item for item in found if item < DENSE}))
+@given(position_sets.map(lambda drawn: {item for item in drawn if item < DENSE}))
 def test_wide_vectors_are_read_as_they_were_written(positions: set[int]) -> None:
     data = DeletionVector(positions, bits=64).to_bytes()
     read = DeletionVector.from_bytes(data, len(positions))
@@ -439,14 +439,14 @@ def test_contains_says_what_the_set_says(positions: set[int], asked: set[int]) -
     vector = DeletionVector(positions)
     questions = [*asked, *sorted(positions)[:50]]
     expected = [question in positions for question in questions]
-    found = vector.contains(np.array(questions, np.int64))
-    assert found.dtype == bool
-    assert found.tolist() == expected
+    answers = vector.contains(np.array(questions, np.int64))
+    assert answers.dtype == bool
+    assert answers.tolist() == expected
     assert vector.contains(pa.array(questions, pa.int64())).tolist() == expected
     assert [question in vector for question in questions] == expected
     unsigned = [question for question in questions if question >= 0] + [2**63, 2**64 - 1]
-    found = vector.contains(np.array(unsigned, np.uint64))
-    assert found.tolist() == [question in positions for question in unsigned]
+    answers = vector.contains(np.array(unsigned, np.uint64))
+    assert answers.tolist() == [question in positions for question in unsigned]
 
 
 @pytest.mark.parametrize("count", [1, 1000, 300_000])
@@ -456,8 +456,8 @@ def test_contains_over_many_positions(count: int, span: int) -> None:
     random = np.random.default_rng(count)
     positions = random.integers(0, span, count)
     asked = np.concatenate([random.integers(-10, span + 10, 40_000), positions[:10_000]])
-    found = DeletionVector(positions).contains(asked)
-    assert found.tolist() == np.isin(asked, positions).tolist()
+    answers = DeletionVector(positions).contains(asked)
+    assert answers.tolist() == np.isin(asked, positions).tolist()
 
 
 def test_contains_in_a_batch_of_rows() -> None:
@@ -513,7 +513,7 @@ def test_live_rows_are_those_that_are_not_deleted(deleted: set[int], rows: set[i
     assert set(vector.live_rows(1000, given_rows)) == {row for row in rows if row < 1000} - deleted
 
 
-def test_live_rows_of_what_is_no_file_are_refused() -> None:
+def test_live_rows_of_anything_but_a_file_are_refused() -> None:
     for count in (-1, 2**32 + 1):
         with pytest.raises(LimitError, match=f"row_count: found {count}, expected 0 to 4294967296"):
             DeletionVector([1]).live_rows(count)
@@ -591,8 +591,8 @@ def test_positions_beyond_the_limits_are_not_contained(asked: list[int]) -> None
     assert (nowhere.tolist(), nowhere.dtype) == ([False, False], np.dtype(bool))
 
 
-def test_where_the_bitmaps_of_a_vector_lie() -> None:
-    for bits, positions_, places in (
+def test_ranges_of_the_bitmaps_of_a_vector() -> None:
+    for bits, positions_, bitmaps in (
         (32, [1], [(0, 8, 18)]),
         (64, [1], [(0, 20, 18)]),
         (64, [2**32, 2**32 + 9], [(0, 20, 8), (1, 32, 20)]),
@@ -601,7 +601,7 @@ def test_where_the_bitmaps_of_a_vector_lie() -> None:
         section = Section(BytesSource(data))
         kind, stored = vector.stored_bitmaps(section, data)
         assert kind == bits
-        assert [(one.key, one.offset, one.length) for one in stored] == places
+        assert [(bitmap.key, bitmap.offset, bitmap.length) for bitmap in stored] == bitmaps
 
 
 def test_a_negative_length_is_named_as_it_is() -> None:

@@ -64,12 +64,12 @@ def test_the_best_rows(k: int, descending: bool, among: list[int] | None) -> Non
         (row for row in CODES if among is None or row in among),
         key=lambda row: (-CODES[row] if descending else CODES[row], -row),
     )
-    given = None if among is None else BitMap(among)
+    candidates = None if among is None else BitMap(among)
     slices = slices_of(CODES)
-    exact = slices.best(k, descending=descending, among=given, ties=False)
+    exact = slices.best(k, descending=descending, among=candidates, ties=False)
     assert list(exact) == sorted(rows[:k])
     last = {CODES[row] for row in rows[:k][-1:]}
-    with_ties = slices.best(k, descending=descending, among=given, ties=True)
+    with_ties = slices.best(k, descending=descending, among=candidates, ties=True)
     if k:
         tied = {row for row in rows if CODES[row] in last}
         assert list(with_ties) == sorted({*rows[:k], *tied})
@@ -85,9 +85,9 @@ def test_slices_are_the_bits_of_codes(rows: int, width: int) -> None:
     slices = serialize_slices(codes, count)
     assert len(slices) == count
     for bit in {0, 1, 7, 8, count - 1} & set(range(count)):
-        wanted = BitMap(np.flatnonzero(codes >> np.array(bit, codes.dtype) & 1).astype(np.uint32))
-        wanted.run_optimize()
-        assert slices[bit] == wanted.serialize()
+        bitmap = BitMap(np.flatnonzero(codes >> np.array(bit, codes.dtype) & 1).astype(np.uint32))
+        bitmap.run_optimize()
+        assert slices[bit] == bitmap.serialize()
     present = codes % 3 == 1
     expected = BitMap(np.flatnonzero(present).astype(np.uint32))
     expected.run_optimize()

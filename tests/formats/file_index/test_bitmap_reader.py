@@ -1,4 +1,4 @@
-"""What a bitmap index says of itself, beyond the answers that `FileIndex` takes from it."""
+"""What a bitmap index says about itself, beyond the answers that `FileIndex` takes from it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_contents_are_the_rows_that_have_a_key(version: int, block_size: int) ->
     payload = build(column_of(NUMBERS), version=version, index_block_size=block_size)
     rows, keys = opened(payload).contents()
     assert (rows.dtype, keys.dtype) == (np.dtype("u4"), np.dtype("i4"))
-    found = sorted(zip(rows.tolist(), keys.tolist(), strict=True))
-    assert found == [(0, 9), (1, -3), (2, 9), (4, -3), (5, 40), (6, -3)]
+    pairs = sorted(zip(rows.tolist(), keys.tolist(), strict=True))
+    assert pairs == [(0, 9), (1, -3), (2, 9), (4, -3), (5, 40), (6, -3)]
 
     payload = build(column_of(TEXTS), version=version, index_block_size=block_size)
     rows, texts = opened(payload, BYTES).contents()
@@ -61,7 +61,7 @@ def test_nothing_but_nulls_has_no_contents() -> None:
 @pytest.mark.parametrize(
     ("block_size", "bounds", "said"),
     [
-        (1, [0, 16, 32, 48], 1),  # one key a block, which may be larger than it should
+        (1, [0, 16, 32, 48], 1),  # one key per block, which may be larger than it should be
         (28, [0, 28, 44], 28),
         (39, [0, 28, 44], 28),
         (40, [0, 40], 40),
@@ -84,7 +84,7 @@ def test_version_1_has_no_blocks() -> None:
     reader = opened(build(column_of(NUMBERS), version=V1))
     assert (reader.blocks, reader.block_size) == ([], None)
     assert reader.body_at == 14 + 3 * 8
-    # Java keeps no order; ours is ascending. 40 stands in row 5 only.
+    # Java keeps no order; ours is ascending. 40 is in row 5 only.
     assert list(reader.places()) == [(-3, 20, None), (9, 42, None), (40, -6, None)]
     assert [(key, list(rows)) for key, rows in reader.items()] == [
         *[(-3, [1, 4, 6]), (9, [0, 2]), (40, [5])]
@@ -130,8 +130,8 @@ def test_a_block_of_text_is_filled_by_its_entries() -> None:
     block = block_of(A_AND_B, BYTES)
     assert block.ends == (b"a", b"b")
     assert list(block.entries()) == [(b"a", 7, 8), (b"b", 9, 10)]
-    found = [block.find(key) for key in (b"", b"a", b"aa", b"b", b"c")]
-    assert found == [None, (7, 8), None, (9, 10), None]
+    entries = [block.find(key) for key in (b"", b"a", b"aa", b"b", b"c")]
+    assert entries == [None, (7, 8), None, (9, 10), None]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +176,8 @@ def test_a_block_of_numbers_is_searched() -> None:
     block = block_of(struct.pack(">7i", 2, -5, 7, 8, 6, 9, 10), INT)
     assert block.ends == (-5, 6)
     assert list(block.entries()) == [(-5, 7, 8), (6, 9, 10)]
-    found = [block.find(key) for key in (-6, -5, 0, 6, 7)]
-    assert found == [None, (7, 8), None, (9, 10), None]
+    entries = [block.find(key) for key in (-6, -5, 0, 6, 7)]
+    assert entries == [None, (7, 8), None, (9, 10), None]
 
 
 @pytest.mark.parametrize(("values", "count"), [([1, 2], 0), ([None], 1), ([1, 2], 3)])

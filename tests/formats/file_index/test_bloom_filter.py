@@ -94,14 +94,14 @@ def test_probing_single_bytes_equals_probing_the_whole_filter() -> None:
     absent = list(range(1, 2000, 2))
     alone = [lazy.is_in([key]).skip for key in absent]
     assert "filter" not in lazy.__dict__
-    together = [whole.is_in([key] * 1000).skip for key in absent]  # many keys: read at once
+    together = [whole.is_in([key] * 1000).skip for key in absent]  # many keys: read together
     assert "filter" in whole.__dict__
     assert alone == together
     assert 0 < alone.count(False) < 40
 
 
 class Endless:
-    """A source that states its size, and is not read."""
+    """A source that states its size and must not be read."""
 
     name = "x.index"
 
@@ -127,8 +127,8 @@ def test_many_hashes_are_asked_at_once(monkeypatch: pytest.MonkeyPatch, block: i
     monkeypatch.setattr(module, "_BLOCK", block)
     reader = reader_of(build(column_of(list(range(0, 400, 2))), fpp=0.05))
     asked = hash_integers(np.arange(500))
-    found = reader.may_have(asked)
-    assert found[:400:2].all()
-    assert found.tolist() == [not reader.is_in([value]).skip for value in range(500)]
-    assert 0 < np.count_nonzero(found[1:400:2]) < 40
+    answers = reader.may_have(asked)
+    assert answers[:400:2].all()
+    assert answers.tolist() == [not reader.is_in([value]).skip for value in range(500)]
+    assert 0 < np.count_nonzero(answers[1:400:2]) < 40
     assert reader.may_have(asked[:0]).tolist() == []

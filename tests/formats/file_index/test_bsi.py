@@ -51,7 +51,7 @@ def with_bounds(payload: bytes, least: int, most: int) -> bytes:
 
 
 def test_a_minimum_that_is_stated_counts() -> None:
-    """Paimon writes 0 there, and reads what stands there."""
+    """Paimon writes 0 there, but reads the field."""
     payload = with_bounds(payload_of([5, None, 0, 7]), 2, 9)
     reader = opened(payload)
     assert (reader.min, reader.max) == (2, 9)
@@ -85,7 +85,7 @@ def test_bounds_that_cannot_be_are_seen(least: int, most: int) -> None:
     )
 
 
-def test_where_the_bitmaps_lie() -> None:
+def test_ranges_of_the_bitmaps() -> None:
     payload = payload_of([1, -1, 3])
     positive, negative = opened(payload).parts
     assert positive is not None

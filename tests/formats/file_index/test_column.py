@@ -163,7 +163,7 @@ def test_a_decimal_beyond_64_bits_is_refused() -> None:
 
 
 def test_a_decimal_of_more_digits_than_its_type_is_refused() -> None:
-    """As a file may hold, whatever its schema says."""
+    """As a file may contain it, whatever its schema says."""
     stored = pa.py_buffer((10**20).to_bytes(16, "little"))
     array = pa.Array.from_buffers(pa.decimal128(3, 0), 1, [None, stored])
     with pytest.raises(UnsupportedError, match=r"^DECIMAL\(3, 0\): Decimal value does not fit"):

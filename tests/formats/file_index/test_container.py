@@ -22,13 +22,13 @@ def opened(data: bytes) -> Container:
 
 
 def head(body: Writer, redundant: bytes = b"") -> bytes:
-    """A container whose head holds what `body` says after the column count."""
+    """A container whose head has the content of `body` after the column count."""
     length = 16 + body.length + 4 + len(redundant)
     writer = Writer().i64(MAGIC).i32(1, length).raw(body.to_bytes())
     return writer.i32(len(redundant)).raw(redundant).to_bytes()
 
 
-def test_columns_and_types_are_sorted_and_lie_back_to_back() -> None:
+def test_columns_and_types_are_sorted_and_contiguous() -> None:
     data = write_container({("b", "bsi"): b"123", ("b", "bitmap"): b"45", ("a", "bsi"): b"6"})
     container = opened(data)
     at = container.head_length
@@ -70,7 +70,7 @@ def test_a_column_given_twice_is_merged_and_of_a_type_given_twice_the_last_count
     assert opened(data).entries == (Entry("a", "bsi", 65, 1),)
 
 
-def test_indexes_may_lie_in_another_order_than_the_head_names_them() -> None:
+def test_indexes_may_be_stored_in_another_order_than_in_the_head() -> None:
     body = Writer().i32(2)
     for column, start in (("a", 66), ("b", 64)):
         body.utf(column).i32(1).utf("bsi").i32(start, 2)
@@ -87,13 +87,13 @@ def test_indexes_may_lie_in_another_order_than_the_head_names_them() -> None:
 )
 def test_any_names_come_back(payloads: dict[tuple[str, str], bytes | None]) -> None:
     container = opened(write_container(payloads))
-    found = {
+    sections = {
         (entry.column, entry.index_type): None
         if entry.is_empty
         else container.section(entry).read(0, entry.length)
         for entry in container.entries
     }
-    assert found == payloads
+    assert sections == payloads
 
 
 @pytest.mark.parametrize(
@@ -150,6 +150,6 @@ def test_a_broken_head_says_where_and_what(data: bytes, message: str) -> None:
 
 
 def test_beyond_two_gibibytes_is_refused_before_anything_is_joined() -> None:
-    half = bytes(1 << 30)  # the same object twice: no memory of its own
+    half = bytes(1 << 30)  # the same object twice: no extra memory
     with pytest.raises(LimitError, match="at most 2147483647 bytes: bsi of 'b' does not fit"):
         write_container({("a", "bsi"): half, ("b", "bsi"): half})

@@ -8,7 +8,7 @@ from alcid.formats.source import BytesSource
 
 
 def container(*payloads: bytes, column: str = "c") -> bytes:
-    return write_container({(column, f"type-{n}"): one for n, one in enumerate(payloads)})
+    return write_container({(column, f"type-{n}"): payload for n, payload in enumerate(payloads)})
 
 
 def test_heads_are_read_as_one_by_one() -> None:
@@ -25,7 +25,7 @@ def test_heads_are_read_as_one_by_one() -> None:
             assert tuple(heads.read(source, data[:at_hand])) == Container.open(source).entries
 
 
-@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("seen_before", [False, True])
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -38,12 +38,12 @@ def test_heads_are_read_as_one_by_one() -> None:
     ],
     ids=["shorter", "longer", "elsewhere"],
 )
-def test_a_wrong_head_is_named_whether_its_like_was_seen_or_not(
-    known: bool, damage: object, message: str
+def test_a_wrong_head_is_named_even_if_a_similar_one_was_read(
+    seen_before: bool, damage: object, message: str
 ) -> None:
     data = container(b"abc", b"de")
     heads = ContainerHeads()
-    if known:
+    if seen_before:
         heads.read(BytesSource(data), data)
     damaged = damage(data)  # type: ignore[operator]
     with pytest.raises(FormatError) as raised:

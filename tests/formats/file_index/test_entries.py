@@ -71,8 +71,8 @@ def test_integers_at_any_byte() -> None:
 def test_where_chunks_start(
     costs: list[int], capacity: int, first_is_free: bool, starts: list[int]
 ) -> None:
-    found = chunk_starts(np.array(costs, np.int64), capacity, first_is_free=first_is_free)
-    assert found.tolist() == starts
+    chunks = chunk_starts(np.array(costs, np.int64), capacity, first_is_free=first_is_free)
+    assert chunks.tolist() == starts
 
 
 def test_what_a_format_cannot_tell_is_any_row_and_of_nothing_no_row() -> None:

@@ -62,7 +62,7 @@ def test_ranking_directly_equals_ranking_a_dictionary(values: list[bytes]) -> No
     array = pa.array(values, pa.large_binary())
     with pytest.MonkeyPatch.context() as patch:
         direct = rank_bytes(pa.array(values, pa.large_binary()))
-        patch.setattr(distinct, "_SAMPLE", 0)  # an empty sample looks like one of repetitions
+        patch.setattr(distinct, "_SAMPLE", 0)  # an empty sample looks like repetitions
         by_dictionary = rank_bytes(array)
     assert direct[0].to_pylist() == by_dictionary[0].to_pylist() == sorted(set(values))
     assert direct[1].tolist() == by_dictionary[1].tolist()
@@ -76,7 +76,7 @@ def test_a_slice_of_an_array_is_ranked_by_its_own_values() -> None:
 
 
 def test_long_values_that_begin_alike_are_compared_to_their_ends() -> None:
-    """What 16 words do not tell apart, in two groups that begin with another letter."""
+    """Values equal in the first 16 words, in two groups that begin with different letters."""
     suffixes = [b"c", b"", b"a", b"ab", b"c", b"\0", b"a", b"z" * 300, b"z" * 299 + b"y"]
     values = [begin * 130 + suffix for suffix in suffixes for begin in (b"y", b"x")]
     values += [b"w", b"x" * 112, b"x" * 113, b"y" * 7]
@@ -93,14 +93,14 @@ def _built(kind: str, values: list[bytes]) -> bytes:
 def test_an_index_does_not_hold_more_text_than_the_bound(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Memory is that of the bound, not of the column, which is far longer here."""
+    """The memory is bounded by the limit, not by the column, which is far larger here."""
     assert distinct.MOST_KEY_BYTES == 128 << 20
     bound = 1 << 20
     few = [b"%07d" % (row % 1000) * 128 for row in range(6000)]
     at_most = [b"%016d" % row * 64 for row in range(1024)] * 2
-    direct = {len(one): _built(kind, one) for one in (few, at_most)}
+    direct = {len(keys): _built(kind, keys) for keys in (few, at_most)}
     monkeypatch.setattr(distinct, "MOST_KEY_BYTES", bound)
-    for values in (few, at_most):  # longer than the bound, and within it if each counts once
+    for values in (few, at_most):  # longer than the limit, but within it if each counts once
         assert _built(kind, values) == direct[len(values)]
     with pytest.raises(
         LimitError, match=f"found {bound + 1} bytes of distinct values, expected at"

@@ -16,7 +16,7 @@ MASK = (1 << 64) - 1
 
 
 def wang(value: int) -> int:
-    """The mix in Python's own integers."""
+    """The hash function in Python's integers."""
 
     def shift_right(key: int, by: int) -> int:
         return (key - (1 << 64) if key >> 63 else key) >> by & MASK

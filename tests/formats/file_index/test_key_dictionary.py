@@ -41,8 +41,8 @@ def test_ranks_extremes_and_all_keys(keys: list[Key], chunk_size: int) -> None:
     assert list(dictionary) == keys
     below: list[Key] = [-8, -6, 1, 401] if kind is INT else [b"aa", b"\xff"]
     for key in [*keys, *below]:
-        found = sum(other < key for other in keys), key in keys  # type: ignore[operator]
-        assert opened(data, len(keys), kind).rank(key) == found
+        rank = sum(other < key for other in keys), key in keys  # type: ignore[operator]
+        assert opened(data, len(keys), kind).rank(key) == rank
     for k in range(1, len(keys) + 2):
         assert dictionary.extremes(k, descending=False) == keys[:k]
         assert dictionary.extremes(k, descending=True) == keys[::-1][:k]
@@ -98,7 +98,7 @@ def put(offset: int, *numbers: int) -> bytes:
     ],
 )
 def test_damage_of_a_dictionary_of_text_is_named(data: bytes, message: str | None) -> None:
-    if message is None:  # bc after b is right as well
+    if message is None:  # bc after b is also correct
         assert list(opened(data, 3)) == [b"a", b"b", b"bc"]
         return
     with pytest.raises(FormatError) as raised:
@@ -130,8 +130,8 @@ def test_chunks_that_are_not_in_order_are_seen() -> None:
     )
 
 
-def test_the_keys_of_a_chunk_lie_below_the_next_chunk() -> None:
-    data = bytearray(written([1, 2, 3, 4], 4))  # chunks of two: 2 and 4 stand in key blocks
+def test_the_keys_of_a_chunk_are_below_the_next_chunk() -> None:
+    data = bytearray(written([1, 2, 3, 4], 4))  # chunks of two: 2 and 4 are in key blocks
     assert data[-8:] == struct.pack(">ii", 2, 4)
     data[-8:-4] = struct.pack(">i", 3)
     dictionary = opened(bytes(data), 4, INT)

@@ -1,4 +1,4 @@
-"""How little of an index is read: offset and length of every read, from the file's start."""
+"""How little of an index is read: offset and length of every read, relative to the file's start."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ C = col("c")
 
 
 class Opened:
-    """An index of `c`, opened from a source that counts."""
+    """An index of `c`, opened from a source that counts reads."""
 
     def __init__(self, index_type: str, table: pa.Table = NUMBERS, **options: str | int) -> None:
-        given = {f"file-index.{index_type}.c.{k.replace('_', '-')}": v for k, v in options.items()}
-        built = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **given})
+        settings = {
+            f"file-index.{index_type}.c.{k.replace('_', '-')}": v for k, v in options.items()
+        }
+        built = FileIndex.build(table, {f"file-index.{index_type}.columns": "c", **settings})
         self.data = built.to_bytes()
         self.source = CountingSource(BytesSource(self.data))
         self.index = FileIndex.open(self.source, {"c": "INT"}, strict=True)
@@ -51,7 +53,7 @@ def test_a_bloom_filter_is_probed_byte_by_byte() -> None:
     assert reads[0] == (opened.start, 4)
     assert [length for _, length in reads[1:]] == [1] * functions
     assert not opened.index.evaluate(C == 7).skip
-    assert [length for _, length in opened.source.take()] == [1] * functions  # the head is kept
+    assert [length for _, length in opened.source.take()] == [1] * functions  # the head is cached
 
 
 def test_a_bloom_filter_is_read_up_to_the_first_zero() -> None:
@@ -80,7 +82,7 @@ def test_equality_of_a_bitmap_reads_the_directory_a_block_and_a_bitmap() -> None
     assert opened.index.evaluate(C == 4000).rows is not None
     reads = opened.source.take()
     before = [read for read in reads if sum(read) <= directory_end]
-    assert {place for at, length in before for place in range(at, at + length)} == set(
+    assert {position for at, length in before for position in range(at, at + length)} == set(
         range(opened.start, directory_end)
     )
     assert [read for read in reads if read not in before] == [
@@ -88,7 +90,7 @@ def test_equality_of_a_bitmap_reads_the_directory_a_block_and_a_bitmap() -> None
         (body + 4000 * bitmap_length, bitmap_length),
     ]
 
-    opened.index.evaluate(C == 4001)  # in the same block, which is kept
+    opened.index.evaluate(C == 4001)  # in the same block, which is cached
     assert opened.source.take() == [(body + 4001 * bitmap_length, bitmap_length)]
     opened.index.evaluate(C == -1)  # below the first key
     assert opened.source.take() == []
@@ -97,7 +99,7 @@ def test_equality_of_a_bitmap_reads_the_directory_a_block_and_a_bitmap() -> None
 
 
 class OpenedRange(Opened):
-    """A range-bitmap of 20 chunks: places of its parts."""
+    """A range-bitmap of 20 chunks, and the offsets of its parts."""
 
     HEAD = 64  # at once: more than the 25 bytes of a head with keys of four bytes
 
@@ -119,7 +121,7 @@ class OpenedRange(Opened):
         ]
 
     def chunk(self, key: int) -> tuple[int, int]:
-        """The block of keys of the chunk that `key` lies in."""
+        """The block of keys of the chunk with `key`."""
         return self.keys + key // 257 * 1024, 1024
 
 

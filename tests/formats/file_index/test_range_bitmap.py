@@ -1,4 +1,4 @@
-"""What a range-bitmap says of itself, beyond the answers that `FileIndex` takes from it."""
+"""What a range-bitmap says about itself, beyond the answers that `FileIndex` takes from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_contents_items_extremes_and_chunks(chunk_size: int) -> None:
     assert (rows.dtype, keys.dtype) == (np.dtype("u4"), np.dtype("i4"))
     assert rows.tolist() == [0, 1, 3, 4, 5, 6]
     assert keys.tolist() == [256, 10, 10, 256, -5, 10]
-    assert [(key, list(found)) for key, found in reader.items()] == [
+    assert [(key, list(positions)) for key, positions in reader.items()] == [
         *[(-5, [5]), (10, [1, 3, 6]), (256, [0, 4])]
     ]
     assert reader.extremes(2, descending=True) == [256, 10]
@@ -88,7 +88,7 @@ def put(offset: int, layout: str, *values: int) -> bytes:
 
 
 def test_a_head_that_ends_elsewhere_is_seen() -> None:
-    # A byte earlier the length of the dictionary reads as 0, as the maximum ends with a zero.
+    # One byte earlier, the length of the dictionary reads as 0, as the maximum ends with a zero.
     with pytest.raises(FormatError) as raised:
         opened(put(0, "i", 20))
     assert str(raised.value) == "x.index: bad head length at offset 1: found 20, expected 21"
@@ -186,7 +186,7 @@ def test_a_table_of_slices_that_does_not_fit_is_named(
     reader = opened(put(slices + at, layout, value))
     with pytest.raises(FormatError) as raised:
         reader.slices  # noqa: B018
-    for place in (0, 4, 5, 30):
-        message = message.replace(f"{{{place}}}", str(1 + slices + place))
+    for distance in (0, 4, 5, 30):
+        message = message.replace(f"{{{distance}}}", str(1 + slices + distance))
     message = message.replace("{-1}", str(length)).replace("{-2}", str(length + 1))
     assert str(raised.value) == f"x.index: {message}"

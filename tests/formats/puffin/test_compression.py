@@ -1,4 +1,4 @@
-"""Frames of zstd and LZ4: what is written, and that only whole and honest ones are read."""
+"""Frames of zstd and LZ4: what is written, and that only complete and correct ones are read."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_limit_counts_content_and_is_checked_first(codec: str) -> None:
 
 
 def lz4_header(size: int, flags: int = 0x6C) -> bytes:
-    """The header of a frame, with a checksum that fits."""
+    """The header of a frame, with a correct checksum."""
     described = bytes((flags, 0x40)) + struct.pack("<Q", size)
     return b"\x04\x22\x4d\x18" + described + bytes((xxhash.xxh32_intdigest(described) >> 8 & 255,))
 
@@ -169,16 +169,16 @@ def test_damage_never_gives_other_content(codec: str, content: bytes) -> None:
     seen = 0
     for damage in flips(frame):
         try:
-            found = decompress(codec, damage.data, 1 << 20)
+            decompressed = decompress(codec, damage.data, 1 << 20)
         except AlcidError:
             seen += 1
         else:
-            assert found == content, damage.what
+            assert decompressed == content, damage.what
     assert seen >= 2 * len(frame) - 1  # LZ4 has more than one way to repeat the same bytes
 
 
 def test_a_frame_that_holds_less_than_it_states_is_refused() -> None:
-    """The libraries see it themselves; should one not, it is seen here."""
+    """The libraries notice it themselves; if one did not, it would be noticed here."""
     frame = bytearray(lz4.frame.compress(b"abc", store_size=True))
     frame[6] = 4
     frame[14] = xxhash.xxh32_intdigest(bytes(frame[4:14])) >> 8 & 0xFF

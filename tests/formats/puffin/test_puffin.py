@@ -1,4 +1,4 @@
-"""Puffin files: bytes as Java writes them, few reads, and nothing half written."""
+"""Puffin files: the bytes are Java's, reads are few, and nothing is half written."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_codec_is_named_before_the_properties() -> None:
     assert file.getvalue()[4:9] == bytes.fromhex("28b52ffd64")  # one segment, size, checksum
 
 
-def test_a_file_says_who_created_it_unless_told_otherwise() -> None:
+def test_a_file_says_who_created_it_unless_given_a_name() -> None:
     assert footer_of(written())["properties"] == {"created-by": f"Alcid {alcid.__version__}"}
     assert "properties" not in footer_of(written(properties={}))
 
@@ -145,12 +145,12 @@ def test_what_is_written_is_read(
     with puffin.open(file, footer_size=writer.footer_size) as reader:
         assert reader.blobs == writer.blobs
         assert reader.properties == properties
-        for blob, found in zip(blobs, reader.blobs, strict=True):
-            assert reader.read(found) == blob["data"]
-            assert (found.type, list(found.fields)) == (blob["type"], blob["fields"])
-            assert found.snapshot_id == blob["snapshot_id"]
-            assert found.sequence_number == blob["sequence_number"]
-            assert (found.codec, found.properties) == (blob["codec"], blob["properties"])
+        for blob, blob_read in zip(blobs, reader.blobs, strict=True):
+            assert reader.read(blob_read) == blob["data"]
+            assert (blob_read.type, list(blob_read.fields)) == (blob["type"], blob["fields"])
+            assert blob_read.snapshot_id == blob["snapshot_id"]
+            assert blob_read.sequence_number == blob["sequence_number"]
+            assert (blob_read.codec, blob_read.properties) == (blob["codec"], blob["properties"])
     assert writer.file_size == len(file.getvalue())
 
 
@@ -174,8 +174,8 @@ def test_it_is_read_from_paths_files_and_sources(path: Path) -> None:
         files: list[Any] = [str(path), path, buffered, raw, arrow, mapped, io.BytesIO(TWO_BLOBS)]
         for file in [*files, pa.BufferReader(TWO_BLOBS), BytesSource(TWO_BLOBS)]:
             with puffin.open(file) as reader:
-                found = [reader.read(blob) for blob in reversed(reader.blobs)]
-            assert found == [b"\0\1", b"abcdefghi"], file
+                contents = [reader.read(blob) for blob in reversed(reader.blobs)]
+            assert contents == [b"\0\1", b"abcdefghi"], file
         assert not any(file.closed for file in (buffered, raw, arrow, mapped))
 
 
@@ -186,7 +186,7 @@ def test_a_source_of_the_caller_stays_open(path: Path) -> None:
 
 
 class Trickle(io.BytesIO):
-    """Gives a few bytes at a time, as a socket may."""
+    """Returns a few bytes at a time, as a socket may."""
 
     def read(self, size: int | None = -1) -> bytes:
         return super().read(min(size or 0, 7))
@@ -357,8 +357,8 @@ def test_content_may_be_any_buffer() -> None:
         views: list[Any] = [bytearray(b"ab"), memoryview(b"cd"), numbers, pa.py_buffer(b"ef")]
         blobs = [writer.add("t", view, codec=codec) for view in views for codec in (None, "zstd")]
     with puffin.open(file) as reader:
-        found = [reader.read(blob) for blob in blobs]
-    assert found[::2] == found[1::2] == [b"ab", b"cd", numbers.tobytes(), b"ef"]
+        contents = [reader.read(blob) for blob in blobs]
+    assert contents[::2] == contents[1::2] == [b"ab", b"cd", numbers.tobytes(), b"ef"]
 
 
 def test_a_path_shows_nothing_before_the_file_is_complete(tmp_path: Path) -> None:
@@ -454,7 +454,7 @@ def test_a_finished_file_takes_nothing_more(tmp_path: Path) -> None:
 
 
 class FullDisk(io.BytesIO):
-    """Has room for a few bytes."""
+    """Has room for a few bytes only."""
 
     def write(self, data: Any) -> int:
         if self.tell() + len(data) > 10:
@@ -468,7 +468,7 @@ def test_a_failed_write_is_not_passed_over() -> None:
         writer.add("t", bytes(100))
     message = r"^the Puffin file is incomplete: nothing can be added$"
     with pytest.raises(AlcidError, match=message), writer:
-        pass  # whoever caught the first error is told again
+        pass  # a caller that caught the first error gets it again
 
 
 def test_a_file_without_a_buffer_is_written_whole(tmp_path: Path) -> None:
@@ -786,7 +786,7 @@ def test_a_reader_shows_its_blobs(properties: dict[str, str]) -> None:
     ],
     ids=["short", "neither"],
 )
-def test_what_is_no_puffin_file_is_named(data: bytes, message: str) -> None:
+def test_not_a_puffin_file_is_named(data: bytes, message: str) -> None:
     with pytest.raises(FormatError) as raised:
         puffin.open(io.BytesIO(data))
     assert str(raised.value) == f"<BytesIO>: {message}"

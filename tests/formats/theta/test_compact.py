@@ -37,7 +37,7 @@ def content(sketch: CompactTheta) -> tuple[int, list[int]]:
 
 def by_peer(sketch: CompactTheta, *, compress: bool) -> bytes:
     """The bytes that datasketches writes for the same hashes."""
-    if sketch.theta == MAX_THETA and not len(sketch.hashes):  # it would keep the seed hash 0
+    if sketch.theta == MAX_THETA and not len(sketch.hashes):  # it would have the seed hash 0
         peer = datasketches.update_theta_sketch().compact()
     else:
         peer = datasketches.compact_theta_sketch.deserialize(encode(sketch))
@@ -100,7 +100,7 @@ def test_version_4_with_entries_of_any_width(bits: int) -> None:
         if count * largest >= MAX_THETA:
             differences = [1] * (count - 1) + [largest - count]
         else:
-            differences = [largest - place % min(largest, 3) for place in range(count)]
+            differences = [largest - number % min(largest, 3) for number in range(count)]
         sketch = compact(MAX_THETA, *np.cumsum(np.array(differences, np.uint64)).tolist())
         data = by_peer(sketch, compress=True)
         assert data[1] == 4

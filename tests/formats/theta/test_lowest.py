@@ -27,9 +27,9 @@ def test_hashes_at_theta_or_above_change_nothing() -> None:
 
 def test_as_many_as_are_wanted_leave_theta_where_it_is() -> None:
     assert said(lowest_hashes([hashes_of(5, 7, 5)], 2)) == ([5, 7], MAX_THETA)
-    one, other = CompactTheta(8, hashes_of(3)), CompactTheta(6, hashes_of(2, 5))
-    assert said(unite(one, other, 3)) == ([2, 3, 5], 6)
-    assert said(unite(one, other, 2)) == ([2, 3], 5)
+    first, other = CompactTheta(8, hashes_of(3)), CompactTheta(6, hashes_of(2, 5))
+    assert said(unite(first, other, 3)) == ([2, 3, 5], 6)
+    assert said(unite(first, other, 2)) == ([2, 3], 5)
     assert said(unite(CompactTheta(8, hashes_of(7)), other)) == ([2, 5], 6)
 
 

@@ -17,14 +17,14 @@ from alcid.formats.theta.sketch import single_values
 
 
 def bytes_of(array: Any) -> list[bytes]:
-    found: list[bytes] = []
+    stored: list[bytes] = []
     for values in single_values(array):
         lengths = np.broadcast_to(values.lengths, len(values))
-        found += [
+        stored += [
             values.data[start : start + length].tobytes()
             for start, length in zip(values.starts, lengths, strict=True)
         ]
-    return found
+    return stored
 
 
 MOMENT = datetime(1969, 12, 31, 23, 59, 59, 999999)
@@ -118,7 +118,7 @@ def test_nulls_and_empty_values_are_left_out(array: Any) -> None:
     assert bytes_of(array) == []
 
 
-def test_what_stands_between_nulls_and_empty_values() -> None:
+def test_bytes_between_nulls_and_empty_values() -> None:
     assert bytes_of(pa.array([None, "a", "", None, "bc", ""])) == [b"a", b"bc"]
     assert bytes_of(pa.array([None, True, None, False])) == [b"\1", b"\0"]
     assert bytes_of(pa.array([None, Decimal(1), None, Decimal(300)])) == [b"\1", b"\1\x2c"]

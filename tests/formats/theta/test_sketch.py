@@ -237,9 +237,9 @@ def test_the_hashes_of_a_sketch_are_a_copy() -> None:
 
 
 def test_sketches_are_united_by_an_operator() -> None:
-    one, other = ThetaSketch().update(longs(0, 10)), ThetaSketch().update(longs(5, 30))
-    assert (one | other) == one.union(other) == ThetaSketch().update(longs(0, 30))
-    assert ((one | other).ndv, one.ndv, other.ndv) == (30, 10, 25)
+    first, other = ThetaSketch().update(longs(0, 10)), ThetaSketch().update(longs(5, 30))
+    assert (first | other) == first.union(other) == ThetaSketch().update(longs(0, 30))
+    assert ((first | other).ndv, first.ndv, other.ndv) == (30, 10, 25)
 
 
 @pytest.mark.parametrize("count", [0, 100, 4096, 20_000])

@@ -1,4 +1,4 @@
-"""Bundles for the tests: random ones, and what they hold as plain Python."""
+"""Bundles for the tests, random ones among them, and their content as plain Python."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ def write(files: Sequence[File], **options: Any) -> bytes:
 
 
 def content(bundle: Bundle) -> list[dict[str, object]]:
-    """All that a bundle says, file by file; what is not there is left out."""
+    """Everything in a bundle, file by file, without what is missing."""
     files = bundle.files
-    found = []
+    listed = []
     for row, core in enumerate(files.table.select(range(6)).to_pylist()):
         statistics = {
-            (known.column, str(known.data_type)): repr(known.values[row])
-            for known in files.statistics
-            if known.values[row].is_valid
+            (column.column, str(column.data_type)): repr(column.values[row])
+            for column in files.statistics
+            if column.values[row].is_valid
         }
         payloads = {kind: bundle.read(kind, row) for kind in bundle.kinds}
-        held = {kind: payload for kind, payload in payloads.items() if payload is not None}
-        found.append({**core, "statistics": statistics, "payloads": held})
-    return found
+        present = {kind: payload for kind, payload in payloads.items() if payload is not None}
+        listed.append({**core, "statistics": statistics, "payloads": present})
+    return listed
 
 
 def reopened(files: Sequence[File]) -> Bundle:
@@ -72,7 +72,7 @@ def reopened(files: Sequence[File]) -> Bundle:
 
 
 def some_files(count: int = 3) -> list[File]:
-    """Few files with small payloads of every kind, the same in every run."""
+    """A few files with small payloads of every kind, the same in every run."""
     return [
         File(
             FileEntry(
@@ -87,7 +87,7 @@ def some_files(count: int = 3) -> list[File]:
                 },
                 schema=(None, b"one schema", b"another")[number % 3],
             ),
-            {kind: bytes([number]) * (7 * place) for place, kind in enumerate(KINDS)},
+            {kind: bytes([number]) * (7 * factor) for factor, kind in enumerate(KINDS)},
         )
         for number in range(count)
     ]
@@ -129,7 +129,7 @@ def _spark_order(value: Any) -> Any:
     return value.encode() if isinstance(value, str) else value
 
 
-_BYTES = bytes(place * place // 7 & 255 for place in range(5300))
+_BYTES = bytes(position * position // 7 & 255 for position in range(5300))
 
 
 def _payload(size: int, seed: int) -> bytes:
@@ -137,7 +137,7 @@ def _payload(size: int, seed: int) -> bytes:
 
 
 def data_files(paths: st.SearchStrategy[str] = texts) -> st.SearchStrategy[list[File]]:
-    """Files with random statistics and payloads; of few sizes and versions, so that some agree."""
+    """Files with random statistics and payloads; sizes and versions are few, so some agree."""
     statistics = st.one_of(*map(_statistics, sorted(VALUES)))
     entries = st.builds(
         FileEntry,
@@ -157,8 +157,8 @@ def data_files(paths: st.SearchStrategy[str] = texts) -> st.SearchStrategy[list[
 
 
 def expected(files: Sequence[File]) -> list[dict[str, object]]:
-    """What `content` must give for these files, from their description alone."""
-    found = []
+    """What `content` must return for these files, derived from their description alone."""
+    listed = []
     for file in files:
         entry = file.entry
         core = {
@@ -170,22 +170,22 @@ def expected(files: Sequence[File]) -> list[dict[str, object]]:
             "schema": entry.schema,
         }
         statistics = {
-            (column, str(known.data_type)): repr(stored_statistics(known))
-            for column, known in entry.statistics.items()
+            (column, str(known_column.data_type)): repr(stored_statistics(known_column))
+            for column, known_column in entry.statistics.items()
         }
-        found.append({**core, "statistics": statistics, "payloads": dict(file.payloads)})
-    return found
+        listed.append({**core, "statistics": statistics, "payloads": dict(file.payloads)})
+    return listed
 
 
-def stored_statistics(known: ColumnStatistics) -> pa.StructScalar:
-    """One column's statistics as they must be stored, told without the code under test."""
-    low, high, low_exact, high_exact = known.minimum, known.maximum, True, True
-    arrow: Any = known.data_type.to_arrow()
+def stored_statistics(statistics: ColumnStatistics) -> pa.StructScalar:
+    """The statistics of a column as they must be stored, derived without the code under test."""
+    low, high, low_exact, high_exact = statistics.minimum, statistics.maximum, True, True
+    arrow: Any = statistics.data_type.to_arrow()
     has_nan: bool | None = False
-    match known.data_type.root:
+    match statistics.data_type.root:
         case "DOUBLE":
             low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
-            has_nan = known.has_nan
+            has_nan = statistics.has_nan
         case "VARCHAR" | "VARBINARY":
             arrow = pa.binary()
             low, high = (v.encode() if isinstance(v, str) else v for v in (low, high))
@@ -199,4 +199,4 @@ def stored_statistics(known: ColumnStatistics) -> pa.StructScalar:
     fields = {"min": arrow, "max": arrow, "min_exact": pa.bool_(), "max_exact": pa.bool_()}
     values = {"min": low, "max": high, "min_exact": low_exact, "max_exact": high_exact}
     kind = pa.struct([*fields.items(), ("nulls", pa.int64()), ("has_nan", pa.bool_())])
-    return pa.scalar({**values, "nulls": known.nulls, "has_nan": has_nan}, kind)
+    return pa.scalar({**values, "nulls": statistics.nulls, "has_nan": has_nan}, kind)

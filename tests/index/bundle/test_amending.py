@@ -1,4 +1,4 @@
-"""Blobs of others beside a bundle, or without one."""
+"""Blobs of other writers in a file with a bundle, or without one."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def others(reader: PuffinReader) -> list[tuple[str, tuple[int, ...], int, int, s
     ]
 
 
-def test_a_bundle_stays_one_and_blobs_of_others_stand_beside_it() -> None:
+def test_a_bundle_stays_one_next_to_blobs_of_others() -> None:
     files = some_files()
     bundle = write(files, snapshot_id=7, sequence_number=5)
     once, reader = amended(bundle, sketch(1), sketch(2, codec=None))

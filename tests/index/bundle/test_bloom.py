@@ -1,4 +1,4 @@
-"""Bloom filters of many files in one round of reads, as each would answer for itself."""
+"""Bloom filters of many files in one round of reads, with the answers of single filters."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bloom_of(values: Sequence[object], data_type: DataType, **options: float) ->
 
 
 def bundles_of(parts: Sequence[Sequence[bytes]]) -> tuple[BundleSet, list[CountingSource]]:
-    """Bundles of the files 0, 1, 2 ... with these filters, and file `none` without."""
+    """Bundles of the files 0, 1, 2 ... with these filters, and a file `none` without a filter."""
     sources, number = [], 0
     for part in parts:
         files = []
@@ -52,11 +52,11 @@ def bundles_of(parts: Sequence[Sequence[bytes]]) -> tuple[BundleSet, list[Counti
             number += 1
         sources.append(CountingSource(BytesSource(write(files), "x.bundle")))
     paths = [*map(str, range(number)), "none"]
-    found = BundleSet(open_bundles(sources), paths, [1] * len(paths), ["1"] * len(paths))
-    found.coverage(BLOOM)
+    bundle_set = BundleSet(open_bundles(sources), paths, [1] * len(paths), ["1"] * len(paths))
+    bundle_set.coverage(BLOOM)
     for source in sources:
         source.take()
-    return found, sources
+    return bundle_set, sources
 
 
 filters = st.builds(
@@ -77,8 +77,8 @@ filters = st.builds(
 def test_each_filter_answers_as_it_would_alone(
     parts: list[list[bytes]], keys: list[Key], data: st.DataObject
 ) -> None:
-    found, _ = bundles_of(parts)
-    coverage, count = found.coverage(BLOOM), sum(map(len, parts)) + 1
+    bundle_set, _ = bundles_of(parts)
+    coverage, count = bundle_set.coverage(BLOOM), sum(map(len, parts)) + 1
     files = np.array(data.draw(st.lists(st.integers(0, count - 1), unique=True)), np.int64)
     answer = probe(coverage, files, keys, key_type(BIGINT))
     alone = []
@@ -90,15 +90,17 @@ def test_each_filter_answers_as_it_would_alone(
 
 
 def test_text_is_probed_too_in_chunks_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probing, "_MOST_BITS", 200)  # of which 64 may be looked at for each key
-    found, _ = bundles_of([[bloom_of([f"name {n}"], STRING, fpp=1e-9) for n in range(20)]])
-    answer = probe(found.coverage(BLOOM), np.arange(21), [b"name 3", b"name 9"], key_type(STRING))
+    monkeypatch.setattr(probing, "_MOST_BITS", 200)  # 64 of them may be looked at for each key
+    bundle_set, _ = bundles_of([[bloom_of([f"name {n}"], STRING, fpp=1e-9) for n in range(20)]])
+    answer = probe(
+        bundle_set.coverage(BLOOM), np.arange(21), [b"name 3", b"name 9"], key_type(STRING)
+    )
     assert np.flatnonzero(answer.may_match).tolist() == [3, 9, 20]
 
 
 def test_one_round_reads_one_block_for_each_bit() -> None:
     large = bloom_of(range(50_000), BIGINT)
-    found, sources = bundles_of([[large] * 3, [large] * 2])
+    bundle_set, sources = bundles_of([[large] * 3, [large] * 2])
     rounds: list[int] = []
 
     def read_many(ranges: Sequence[Range]) -> list[bytes]:
@@ -106,12 +108,15 @@ def test_one_round_reads_one_block_for_each_bit() -> None:
         return read_each(ranges)
 
     files = np.arange(6)
-    answer = probe(found.coverage(BLOOM), files, [123], key_type(BIGINT), read_many)
+    answer = probe(bundle_set.coverage(BLOOM), files, [123], key_type(BIGINT), read_many)
     assert answer.may_match.tolist() == [True] * 6
     assert rounds == [25]  # five functions, five filters
     assert [len(source.reads) for source in sources] == [15, 10]
     assert {length for source in sources for _, length in source.reads} == {BLOCK}
-    assert probe(found.coverage(BLOOM), files[5:], [123], key_type(BIGINT), read_many).damage == {}
+    assert (
+        probe(bundle_set.coverage(BLOOM), files[5:], [123], key_type(BIGINT), read_many).damage
+        == {}
+    )
     assert len(rounds) == 1
 
 
@@ -119,8 +124,8 @@ def test_one_round_reads_one_block_for_each_bit() -> None:
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_reading_together_or_in_two_rounds_answers_the_same(gap: int, rounds: int) -> None:
     parts = [[bloom_of(range(n, n + 9000, 3), BIGINT) for n in range(4)], [bloom_of([7], BIGINT)]]
-    found, _ = bundles_of(parts)
-    coverage, files = found.coverage(BLOOM), np.arange(6)
+    bundle_set, _ = bundles_of(parts)
+    coverage, files = bundle_set.coverage(BLOOM), np.arange(6)
     for keys in ([7], [8, 9_001], [-1], [5, 10_000, 20_000], [10**9], list(range(40_000, 40_020))):
         plain = probe(coverage, files, keys, key_type(BIGINT))
         other = probe(coverage, files, keys, key_type(BIGINT), gap=gap, rounds=rounds)
@@ -140,15 +145,17 @@ def test_damage_keeps_the_file_and_is_named() -> None:
         series.start + series.directory.starts[2],
     )
     data[start:end] = bytes(int(end - start))
-    found = BundleSet(
+    bundle_set = BundleSet(
         open_bundles([BytesSource(data, "x.bundle")]), list("012"), [1] * 3, ["1"] * 3
     )
     absent = next(
         key
         for key in range(10**6, 10**6 + 100)
-        if not probe(found.coverage(BLOOM), np.array([0]), [key], key_type(BIGINT)).may_match[0]
+        if not probe(bundle_set.coverage(BLOOM), np.array([0]), [key], key_type(BIGINT)).may_match[
+            0
+        ]
     )
-    answer = probe(found.coverage(BLOOM), np.array([2, 1, 0]), [absent], key_type(BIGINT))
+    answer = probe(bundle_set.coverage(BLOOM), np.array([2, 1, 0]), [absent], key_type(BIGINT))
     assert answer.may_match.tolist() == [False, True, False]
     assert list(answer.damage) == [1]
     error = answer.damage[1]
@@ -163,51 +170,51 @@ def test_damage_keeps_the_file_and_is_named() -> None:
 )
 def test_what_cannot_be_a_filter_keeps_the_file(payload: bytes) -> None:
     good = bloom_of([1], BIGINT)
-    found, _ = bundles_of([[good, payload, good]])
-    answer = probe(found.coverage(BLOOM), np.arange(4), [1], key_type(BIGINT))
+    bundle_set, _ = bundles_of([[good, payload, good]])
+    answer = probe(bundle_set.coverage(BLOOM), np.arange(4), [1], key_type(BIGINT))
     assert answer.may_match.tolist() == [True] * 4
     assert list(answer.damage) == [1]
     assert "x.bundle: bloom-filter of 'c', file 1" in str(answer.damage[1])
 
 
-def test_a_filter_of_many_functions_and_one_of_which_nothing_was_written() -> None:
+def test_a_filter_of_many_functions_and_one_that_was_not_written() -> None:
     many = bloom_of([1], BIGINT, items=10, fpp=1e-30)
     assert int.from_bytes(many[:4], "big") > 64
-    found, _ = bundles_of([[many, b""]])
+    bundle_set, _ = bundles_of([[many, b""]])
     for key, expected in ((1, [True, False, True]), (2, [False, False, True])):
-        answer = probe(found.coverage(BLOOM), np.arange(3), [key], key_type(BIGINT))
+        answer = probe(bundle_set.coverage(BLOOM), np.arange(3), [key], key_type(BIGINT))
         assert answer.may_match.tolist() == expected
         assert answer.damage == {}
 
 
 def test_a_block_of_another_length_is_damage() -> None:
     payloads = [bloom_of([n], BIGINT, items=10_000) for n in range(3)]
-    found, _ = bundles_of([payloads])
+    bundle_set, _ = bundles_of([payloads])
 
     def read_many(ranges: Sequence[Range]) -> list[bytes]:
         blocks = read_each(ranges)
         per_file = len(blocks) // 3
         return [*([b"".join(seal(b"short"))] * per_file), *blocks[per_file:]]
 
-    answer = probe(found.coverage(BLOOM), np.arange(3), [2], key_type(BIGINT), read_many)
+    answer = probe(bundle_set.coverage(BLOOM), np.arange(3), [2], key_type(BIGINT), read_many)
     assert answer.may_match.tolist() == [True, False, True]
     assert list(answer.damage) == [0]
 
 
 def test_another_block_may_still_show_that_a_damaged_filter_has_no_key() -> None:
-    found, _ = bundles_of([[bloom_of([1], BIGINT, items=10_000)]])
+    bundle_set, _ = bundles_of([[bloom_of([1], BIGINT, items=10_000)]])
 
     def read_many(ranges: Sequence[Range]) -> list[bytes]:
         first, *rest = read_each(ranges)
         return [bytes(len(first)), *rest]
 
-    answer = probe(found.coverage(BLOOM), np.arange(1), [2], key_type(BIGINT), read_many)
+    answer = probe(bundle_set.coverage(BLOOM), np.arange(1), [2], key_type(BIGINT), read_many)
     assert (answer.may_match.tolist(), list(answer.damage)) == ([False], [0])
 
 
 def test_no_key_is_in_no_file() -> None:
-    found, _ = bundles_of([[bloom_of([1], BIGINT)]])
-    answer = probe(found.coverage(BLOOM), np.arange(2), [], key_type(BIGINT))
+    bundle_set, _ = bundles_of([[bloom_of([1], BIGINT)]])
+    answer = probe(bundle_set.coverage(BLOOM), np.arange(2), [], key_type(BIGINT))
     assert answer.may_match.tolist() == [False, True]
 
 
@@ -220,13 +227,13 @@ def test_no_key_is_in_no_file() -> None:
 def test_a_single_probe_equals_the_batch_however_it_reads(
     payloads: list[bytes], keys: list[Key], first: int, then: int
 ) -> None:
-    """Against a plain look at every bit: one filter, stacked filters, and those of a bundle."""
+    """Compared with a plain check of every bit: single, stacked and bundled filters."""
     hashes = hash_keys(keys, key_type(BIGINT))
     expected = np.array(
         [
             [
-                all(_has_bit(payload, position) for position in _bits_of(payload, one))
-                for one in hashes
+                all(_has_bit(payload, position) for position in _bits_of(payload, hash_))
+                for hash_ in hashes
             ]
             for payload in payloads
         ],
@@ -254,9 +261,9 @@ def test_a_single_probe_equals_the_batch_however_it_reads(
         assert result.may_match.tolist() == expected.any(axis=1).tolist()
 
 
-def _bits_of(payload: bytes, one: np.uint64) -> Iterator[int]:
+def _bits_of(payload: bytes, hash_: np.uint64) -> Iterator[int]:
     """Paimon's double hashing, one function after the other, in plain Python."""
-    low, high = int(one) & 0xFFFFFFFF, int(one) >> 32
+    low, high = int(hash_) & 0xFFFFFFFF, int(hash_) >> 32
     for _ in range(int.from_bytes(payload[:4], "big")):
         low = (low + high) & 0xFFFFFFFF
         yield (low ^ 0xFFFFFFFF if low >> 31 else low) % (8 * (len(payload) - 4))

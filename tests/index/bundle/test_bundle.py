@@ -1,4 +1,4 @@
-"""Bundles: what is written is read, with few reads."""
+"""Bundles: what is written is read again, in few reads."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_an_index_in_a_bundle_answers_as_it_does_in_its_container() -> None:
     assert rows == {"bloom-filter": [None, None], **dict.fromkeys(types[1:], exact)}
 
 
-def test_an_index_of_which_nothing_was_written_has_no_row() -> None:
+def test_an_index_that_was_not_written_has_no_row() -> None:
     kind = PayloadKind.index("m[k]", "bitmap")
     data = io.BytesIO()
     with BundleWriter(data) as writer:
@@ -115,7 +115,7 @@ def test_an_index_of_which_nothing_was_written_has_no_row() -> None:
     assert isinstance(reader, EmptyReader)
 
 
-def test_what_a_bundle_does_not_have_is_none() -> None:
+def test_missing_payloads_of_a_bundle_are_none() -> None:
     files = some_files(2)
     without = [File(files[0].entry, {}), files[1]]
     bundle = reopened(without)
@@ -142,7 +142,7 @@ def test_blobs_have_the_ids_of_an_iceberg_table() -> None:
             for blob in reader.blobs
         }
     assert ids == {
-        "alcid-index-v1": ((), 11, 3),  # the last of them is of a column without an id
+        "alcid-index-v1": ((), 11, 3),  # the last of them is for a column without an id
         "alcid-pages-v1": ((7,), 11, 3),
         "alcid-container-v1": ((), 11, 3),
         "alcid-directory-v1": ((), 11, 3),
@@ -152,7 +152,7 @@ def test_blobs_have_the_ids_of_an_iceberg_table() -> None:
     assert content(Bundle.open(BytesSource(data))) == expected(some_files())
 
 
-def test_other_blobs_stand_beside() -> None:
+def test_blobs_of_other_types_are_kept() -> None:
     blob = puffin.Blob("apache-datasketches-theta-v1", (1,), 2, 3, 0, 0, "zstd", {"ndv": "5"})
     data = io.BytesIO()
     with BundleWriter(data) as writer:
@@ -161,9 +161,9 @@ def test_other_blobs_stand_beside() -> None:
         with pytest.raises(OptionError, match="'alcid-later-v1' is written by the bundle itself"):
             writer.add_blob(puffin.Blob("alcid-later-v1", (), -1, -1, 0, 0), b"")
     bundle = Bundle.open(BytesSource(data.getvalue()))
-    (found,) = bundle.others
-    assert (found.type, found.fields, found.properties) == (blob.type, (1,), {"ndv": "5"})
-    assert bundle.read_blob(found) == b"sketch"
+    (other,) = bundle.others
+    assert (other.type, other.fields, other.properties) == (blob.type, (1,), {"ndv": "5"})
+    assert bundle.read_blob(other) == b"sketch"
     assert bundle.kinds == ()
 
 
@@ -178,7 +178,7 @@ def test_a_higher_minor_version_and_its_blobs_are_read() -> None:
 
 
 def with_version(version: str) -> bytes:
-    """Some files in a bundle of another version, with a blob that we do not know."""
+    """Some files in a bundle of another version, with a blob of an unknown type."""
     from alcid.index.bundle.format import closing_properties
 
     data = io.BytesIO()
@@ -232,9 +232,9 @@ def test_an_exception_leaves_no_bundle() -> None:
 
 def test_the_footer_says_what_a_blob_holds_and_where_its_directory_is() -> None:
     with puffin.open(io.BytesIO(write(some_files()))) as reader:
-        found = [(blob.type, blob.properties) for blob in reader.blobs[:3]]
+        blobs = [(blob.type, blob.properties) for blob in reader.blobs[:3]]
     name = {"column": "id", "index-type": "bitmap"}
-    assert found == [
+    assert blobs == [
         ("alcid-container-v1", {"entries": "3", "directory": "0"}),
         ("alcid-index-v1", {**name, "entries": "3", "directory": "40"}),
         (

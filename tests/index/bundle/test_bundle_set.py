@@ -1,4 +1,4 @@
-"""The bundles of a table against its files: a plain model in Python says what is fresh."""
+"""The bundles of a table and its files: a plain model in Python says which entries are fresh."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def is_fresh(file: File, listing: Listing) -> bool:
 
 @given(bundles_of_files, listings)
 def test_the_newest_fresh_payload_is_taken(bundles: list[list[File]], listing: Listing) -> None:
-    found = opened(bundles, listing)
+    bundle_set = opened(bundles, listing)
     for kind in KINDS:
-        coverage = found.coverage(kind)
-        for place, path in enumerate(listing):
+        coverage = bundle_set.coverage(kind)
+        for number, path in enumerate(listing):
             having = [f for b in bundles for f in b if f.entry.path == path and kind in f.payloads]
             fresh = [file for file in having if is_fresh(file, listing)]
-            payload = coverage.payload(place)
+            payload = coverage.payload(number)
             if fresh:
-                assert coverage.states[place] == State.FRESH
+                assert coverage.states[number] == State.FRESH
                 assert payload is not None
                 assert payload.read(0, payload.size) == fresh[-1].payloads[kind]
             else:
-                assert coverage.states[place] == (State.STALE if having else State.ABSENT)
+                assert coverage.states[number] == (State.STALE if having else State.ABSENT)
                 assert payload is None
 
 
@@ -84,20 +84,20 @@ def test_the_newest_fresh_payload_is_taken(bundles: list[list[File]], listing: L
 def test_statistics_and_rows_are_those_of_the_newest(
     bundles: list[list[File]], listing: Listing
 ) -> None:
-    found = opened(bundles, listing)
+    bundle_set = opened(bundles, listing)
     fresh = [file for files in bundles for file in files if is_fresh(file, listing)]
     rows = {file.entry.path: file.entry.rows for file in fresh}
     crcs = {file.entry.path: file.entry.footer_crc for file in fresh}
     schemas = {file.entry.path: file.entry.schema for file in fresh}
-    assert found.rows.to_pylist() == [rows.get(path) for path in listing]
-    assert found.footer_crcs.to_pylist() == [crcs.get(path) for path in listing]
-    assert found.schemas.to_pylist() == [schemas.get(path) for path in listing]
-    known: dict[tuple[str, str], dict[str, str]] = {}
-    for file, told in zip(fresh, expected(fresh), strict=True):
-        statistics = told["statistics"]
+    assert bundle_set.rows.to_pylist() == [rows.get(path) for path in listing]
+    assert bundle_set.footer_crcs.to_pylist() == [crcs.get(path) for path in listing]
+    assert bundle_set.schemas.to_pylist() == [schemas.get(path) for path in listing]
+    values_by_group: dict[tuple[str, str], dict[str, str]] = {}
+    for file, facts in zip(fresh, expected(fresh), strict=True):
+        statistics = facts["statistics"]
         assert isinstance(statistics, dict)
         for group, value in statistics.items():
-            known.setdefault(group, {})[file.entry.path] = value
+            values_by_group.setdefault(group, {})[file.entry.path] = value
     gathered = {
         (column, str(group.data_type)): {
             path: repr(value)
@@ -105,9 +105,9 @@ def test_statistics_and_rows_are_those_of_the_newest(
             if value.is_valid
         }
         for column in ("a", "b", "size")
-        for group in found.statistics(column)
+        for group in bundle_set.statistics(column)
     }
-    assert gathered == known
+    assert gathered == values_by_group
 
 
 @given(bundles_of_files, listings)
@@ -120,11 +120,11 @@ def test_a_merge_is_worth_a_build_of_what_is_live(
     for path in listing:
         fresh = [f for b in bundles for f in b if f.entry.path == path and is_fresh(f, listing)]
         if fresh:
-            statistics = [told["statistics"] for told in expected(fresh)]
-            payloads = {kind: held for file in fresh for kind, held in file.payloads.items()}
-            told = expected([File(fresh[-1].entry, payloads)])[0]
-            told["statistics"] = {k: v for one in statistics for k, v in one.items()}  # type: ignore[attr-defined]
-            live.append(told)
+            statistics = [facts["statistics"] for facts in expected(fresh)]
+            payloads = {kind: payload for file in fresh for kind, payload in file.payloads.items()}
+            facts = expected([File(fresh[-1].entry, payloads)])[0]
+            facts["statistics"] = {k: v for columns in statistics for k, v in columns.items()}  # type: ignore[attr-defined]
+            live.append(facts)
     assert content(Bundle.open(BytesSource(data.getvalue()))) == live
     assert count == len(live)
 
@@ -157,8 +157,8 @@ def test_a_merge_keeps_the_newest_of_other_blobs() -> None:
     merged = io.BytesIO()
     merge(BundleSet(open_bundles(sources), ["p1"], [1], ["1"]), merged)
     bundle = Bundle.open(BytesSource(merged.getvalue()))
-    found = [(blob.properties, bundle.read_blob(blob)) for blob in bundle.others]
-    assert found == [
+    others = [(blob.properties, bundle.read_blob(blob)) for blob in bundle.others]
+    assert others == [
         ({"column": "a", "n": "1"}, b"sketch 1"),
         ({"column": "b", "n": "2"}, b"sketch 2"),
     ]
@@ -179,8 +179,12 @@ def test_a_merge_may_leave_kinds_out_and_say_what_it_replaces() -> None:
 def test_the_lengths_of_payloads_are_known_without_reading_them() -> None:
     files = some_files(3)
     listing = {file.entry.path: (file.entry.size, file.entry.version) for file in files[:2]}
-    found = opened([files[1:]], {"new": (1, ""), **listing})
-    assert found.coverage(KINDS[3]).lengths.tolist() == [0, 0, len(files[1].payloads[KINDS[3]])]
+    bundle_set = opened([files[1:]], {"new": (1, ""), **listing})
+    assert bundle_set.coverage(KINDS[3]).lengths.tolist() == [
+        0,
+        0,
+        len(files[1].payloads[KINDS[3]]),
+    ]
 
 
 def test_listings_come_as_arrow_or_python() -> None:
@@ -193,17 +197,17 @@ def test_listings_come_as_arrow_or_python() -> None:
         (pa.array(paths), np.array(sizes, np.int32), pa.array(versions, pa.large_string())),
         (pa.chunked_array([paths[:1], paths[1:]]), np.array(sizes), pa.chunked_array([versions])),
     ):
-        found = BundleSet(bundles, *listing)
-        assert found.coverage(KINDS[0]).states.tolist() == [State.FRESH] * 3
-        assert found.rows.to_pylist() == [0, 10, 20]
+        bundle_set = BundleSet(bundles, *listing)
+        assert bundle_set.coverage(KINDS[0]).states.tolist() == [State.FRESH] * 3
+        assert bundle_set.rows.to_pylist() == [0, 10, 20]
 
 
 def test_an_index_is_asked_where_it_is() -> None:
     files = some_files()
     listing = {file.entry.path: (file.entry.size, file.entry.version) for file in files}
     empty = PayloadKind.index("m[k]", "bitmap")
-    held = [File(files[0].entry, {empty: b""})]
-    coverage = opened([held], listing).coverage(empty)
+    held_file = [File(files[0].entry, {empty: b""})]
+    coverage = opened([held_file], listing).coverage(empty)
     reader = coverage.index(0, key_type(BIGINT))
     assert reader is not None
     assert reader.is_in([1]).skip
@@ -220,13 +224,13 @@ def test_a_set_reads_each_directory_once() -> None:
     sources = [CountingSource(BytesSource(write(some_files()))) for _ in range(3)]
     bundles = open_bundles(sources)
     listing = [file.entry for file in some_files()]
-    found = BundleSet(
+    bundle_set = BundleSet(
         bundles, [f.path for f in listing], [f.size for f in listing], [f.version for f in listing]
     )
     for _ in range(2):
         for kind in KINDS:
-            found.coverage(kind)
-        found.statistics("id")
+            bundle_set.coverage(kind)
+        bundle_set.statistics("id")
     assert [len(source.reads) for source in sources] == [1, 1, 1]
 
 
@@ -254,8 +258,8 @@ def test_many_bundles_are_opened_in_two_rounds() -> None:
     assert len(rounds[1]) == 1
     assert [bundle.file_count for bundle in bundles] == [3, 7_000, 3]
     taken = [len(source.take()) for source in sources]
-    found = BundleSet(bundles, [file.entry.path for file in large], [1] * 7_000, ["1"] * 7_000)
-    assert found.coverage(PayloadKind.pages("id")).states.tolist() == [State.FRESH] * 7_000
+    bundle_set = BundleSet(bundles, [file.entry.path for file in large], [1] * 7_000, ["1"] * 7_000)
+    assert bundle_set.coverage(PayloadKind.pages("id")).states.tolist() == [State.FRESH] * 7_000
     assert taken == [1, 3, 1]
     assert [source.reads for source in sources] == [[], [], []]
 
@@ -290,8 +294,8 @@ def test_indexes_of_many_files_are_read_in_one_round() -> None:
         for number, array in enumerate(values)
     ]
     source = CountingSource(BytesSource(write(files)))
-    found = BundleSet(open_bundles([source]), list("01234"), [1] * 5, ["1"] * 5)
-    coverage = found.coverage(kind)
+    bundle_set = BundleSet(open_bundles([source]), list("01234"), [1] * 5, ["1"] * 5)
+    coverage = bundle_set.coverage(kind)
     payloads = [payload for n in range(5) if (payload := coverage.payload(n)) is not None]
     source.take()
     rounds: list[int] = []
@@ -315,8 +319,8 @@ def test_statistics_that_only_an_older_bundle_has_are_taken() -> None:
     (first, *_) = some_files()
     bare = File(replace(first.entry, statistics={}), {})
     listing = {first.entry.path: (first.entry.size, first.entry.version)}
-    (known,) = opened([[first], [bare]], listing).statistics("id")
-    assert known.values.field("max").to_pylist() == [5]
+    (statistics,) = opened([[first], [bare]], listing).statistics("id")
+    assert statistics.values.field("max").to_pylist() == [5]
     data = io.BytesIO()
     merge(opened([[first], [bare]], listing), data)
     assert content(Bundle.open(BytesSource(data.getvalue()))) == expected([first])

@@ -1,4 +1,4 @@
-"""Blocks, and the source that checks them."""
+"""Blocks, and the source that verifies them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from alcid.index.bundle.directory import (
 )
 from alcid.testing import CountingSource, flips
 
-PAYLOAD = bytes(place * 7 & 255 for place in range(5000))
+PAYLOAD = bytes(position * 7 & 255 for position in range(5000))
 payloads = st.integers(1, 5000).map(lambda length: PAYLOAD[:length])
 
 
@@ -42,8 +42,8 @@ def test_blocks_hold_their_payload(payload: bytes) -> None:
 
 def test_every_flip_in_a_block_is_noticed() -> None:
     for damage in flips(sealed(PAYLOAD[: CONTENT + 20])):
-        place = int(damage.what.split()[1])
-        assert damaged_block(memoryview(damage.data)) == place // BLOCK
+        position = int(damage.what.split()[1])
+        assert damaged_block(memoryview(damage.data)) == position // BLOCK
 
 
 @given(payloads, st.data())
@@ -92,7 +92,7 @@ def test_many_payloads_are_fetched_in_one_round() -> None:
 
     def read_many(ranges: object) -> list[bytes]:
         assert isinstance(ranges, list)
-        rounds.append([(wanted.offset, wanted.length) for wanted in ranges])
+        rounds.append([(range_.offset, range_.length) for range_ in ranges])
         return read_each(ranges)
 
     (large, a), (small, b), (tiny, c) = made

@@ -1,4 +1,4 @@
-"""Packed pages: the layout comes back as it was, and damage never gives another one."""
+"""Packed pages: the layout is the same after unpacking, and damage never gives another one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def packed(layout: FileLayout) -> dict[str, bytes]:
 
 
 def content(layout: FileLayout) -> tuple[Any, ...]:
-    """All that a layout says, as plain values."""
+    """Everything in a layout, as plain values."""
     return layout.starts.tolist(), [
         (
             column.field,
@@ -56,11 +56,13 @@ def test_layouts_come_back_as_they_were(
 ) -> None:
     data = written(table, **options_for(table, dict(writer), encoded))
     layout = read_layout(BytesSource(data, "a.parquet"))
-    found = unpack_pages(packed(layout), file="a.parquet")
-    assert content(found) == content(layout)
-    for column in found.columns:
+    unpacked_layout = unpack_pages(packed(layout), file="a.parquet")
+    assert content(unpacked_layout) == content(layout)
+    for column in unpacked_layout.columns:
         for leaf in column.leaves:
-            assert leaf.groups.dtype == leaf.pieces.dtype == found.starts.dtype == np.int64
+            assert (
+                leaf.groups.dtype == leaf.pieces.dtype == unpacked_layout.starts.dtype == np.int64
+            )
 
 
 @st.composite
@@ -97,7 +99,7 @@ def layouts(draw: st.DrawFn) -> FileLayout:
 
 
 @given(layouts())
-def test_any_layout_that_can_be_comes_back(layout: FileLayout) -> None:
+def test_any_possible_layout_comes_back(layout: FileLayout) -> None:
     assert content(unpack_pages(packed(layout), file="a")) == content(layout)
 
 
@@ -108,8 +110,8 @@ def test_a_column_is_unpacked_alone_and_columns_in_any_order_make_a_layout() -> 
     payloads = packed(read_layout(source))
     for columns in (["uint16"], ["string", "date32", "bool"], ["map", "int64"]):
         layout = unpack_pages({name: payloads[name] for name in columns}, file="a.parquet")
-        found = read_rows(source, [5, 299, 300, 999], layout=layout)
-        assert_same(found, plain_read(data, [5, 299, 300, 999]).select(columns))
+        rows = read_rows(source, [5, 299, 300, 999], layout=layout)
+        assert_same(rows, plain_read(data, [5, 299, 300, 999]).select(columns))
 
 
 def test_pages_take_about_a_byte_each() -> None:
@@ -131,7 +133,7 @@ def small_layout() -> FileLayout:
 
 
 def unpacked(payload: bytes) -> FileLayout | str:
-    """A layout, or the error that was raised in place of it."""
+    """A layout, or the error that was raised instead."""
     try:
         return unpack_pages({"id": payload}, file="a.parquet")
     except REFUSED as error:
@@ -148,37 +150,37 @@ def read(layout: FileLayout) -> pa.Table | str:
 def test_every_truncation_of_the_content_is_refused() -> None:
     data = decompress("zstd", packed(small_layout())["id"][1:], 1 << 20)
     for damage in truncations(data):
-        found = unpacked(b"\1" + compress("zstd", damage.data))
-        assert isinstance(found, str), damage.what
-        assert found.startswith("a.parquet: pages of 'id': "), damage.what
+        result = unpacked(b"\1" + compress("zstd", damage.data))
+        assert isinstance(result, str), damage.what
+        assert result.startswith("a.parquet: pages of 'id': "), damage.what
 
 
 def test_damaged_content_is_refused_at_the_latest_when_rows_are_read_by_it() -> None:
     data = decompress("zstd", packed(small_layout())["id"][1:], 1 << 20)
     seen = 0
     for damage in flips(data):
-        found = unpacked(b"\1" + compress("zstd", damage.data))
-        if isinstance(found, str):
-            assert found.startswith("a.parquet: "), damage.what
+        result = unpacked(b"\1" + compress("zstd", damage.data))
+        if isinstance(result, str):
+            assert result.startswith("a.parquet: "), damage.what
             seen += 1
             continue
-        assert content(found) != content(small_layout()), damage.what
-        table = read(found)  # some other error than one of ours would end the test
+        assert content(result) != content(small_layout()), damage.what
+        table = read(result)  # any error other than ours would end the test
         if isinstance(table, str):
             assert table.startswith("a.parquet: "), damage.what
         elif table.schema.field(0).type == pa.int64():
             assert table.num_rows == 2, damage.what
-    assert seen > len(data)  # more than half; texts and the writer's name may be any
+    assert seen > len(data)  # more than half; texts and the writer's name are not checked
 
 
 def test_every_flip_and_truncation_of_the_payload_is_noticed() -> None:
     payload = packed(small_layout())["id"]
     for damage in (*flips(payload), *truncations(payload)):
-        found = unpacked(damage.data)
-        if isinstance(found, str):
-            assert "a.parquet: pages of 'id'" in found, damage.what
-        else:  # zstd has bits that mean nothing
-            assert content(found) == content(small_layout()), damage.what
+        result = unpacked(damage.data)
+        if isinstance(result, str):
+            assert "a.parquet: pages of 'id'" in result, damage.what
+        else:  # zstd has bits without a meaning
+            assert content(result) == content(small_layout()), damage.what
 
 
 @given(st.binary(max_size=200))
@@ -210,7 +212,7 @@ def test_pages_that_do_not_fill_their_row_groups_are_refused(rows: tuple[int, ..
         unpack_pages({"id": b"\1" + compress("zstd", wrong)}, file="a.parquet")
 
 
-def test_a_frame_that_states_a_huge_content_is_refused_before_it_is_held() -> None:
+def test_a_frame_that_states_a_huge_content_is_refused_before_it_is_read() -> None:
     payload = b"\1" + compress("zstd", bytes((64 << 20) + 1))
     with pytest.raises(FormatError, match="67108865 bytes, and 67108864 are allowed"):
         unpack_pages({"id": payload}, file="a.parquet")
@@ -245,6 +247,6 @@ def test_a_file_without_rows_has_its_columns() -> None:
     file = io.BytesIO()
     pq.write_table(pa.table({"id": pa.array([], pa.int64())}), file)
     layout = read_layout(BytesSource(file.getvalue()))
-    found = unpack_pages(packed(layout), file="a.parquet")
-    assert content(found) == content(layout)
-    assert found.rows == 0
+    unpacked_layout = unpack_pages(packed(layout), file="a.parquet")
+    assert content(unpacked_layout) == content(layout)
+    assert unpacked_layout.rows == 0

@@ -1,4 +1,4 @@
-"""Damage: no flipped byte and no missing end goes unseen, and no file is lost by it."""
+"""Damage: no flipped byte and no missing end goes unnoticed, and no file is lost because of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def place_of(blob_type: str) -> range:
 FILES = place_of("alcid-files-v1")
 
 
-def place_of_flip(what: str) -> int:
+def position_of_flip(what: str) -> int:
     return int(what.split()[1])
 
 
@@ -57,12 +57,12 @@ def test_every_flipped_byte_is_noticed() -> None:
     unseen = []
     for damage in flips(SMALL):
         try:
-            found = content(Bundle.open(BytesSource(damage.data)))
+            entries = content(Bundle.open(BytesSource(damage.data)))
         except AlcidError:
             continue
-        assert found == expected(some_files()), damage.what
-        unseen.append(place_of_flip(damage.what))
-    # A zstd frame has a few bits that mean nothing; its content has a CRC.
+        assert entries == expected(some_files()), damage.what
+        unseen.append(position_of_flip(damage.what))
+    # A zstd frame has a few bits without a meaning; its content has a CRC.
     assert set(unseen) <= set(FILES)
     assert len(unseen) <= 8
 
@@ -79,10 +79,10 @@ def test_a_set_of_a_damaged_bundle_warns_and_never_takes_what_is_wrong() -> None
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             bundles = open_bundles([BytesSource(damage.data, "x.bundle")])
-            found = BundleSet(bundles, *LISTING)
+            bundle_set = BundleSet(bundles, *LISTING)
             problems = 0
-            for kind in found.kinds:
-                coverage = found.coverage(kind)
+            for kind in bundle_set.kinds:
+                coverage = bundle_set.coverage(kind)
                 for file in range(3):
                     payload = coverage.payload(file)
                     if payload is None:
@@ -93,7 +93,7 @@ def test_a_set_of_a_damaged_bundle_warns_and_never_takes_what_is_wrong() -> None
                     except FormatError:
                         problems += 1
         warned = any(issubclass(warning.category, AlcidWarning) for warning in caught)
-        assert problems or warned or place_of_flip(damage.what) in FILES, damage.what
+        assert problems or warned or position_of_flip(damage.what) in FILES, damage.what
 
 
 def test_a_damaged_directory_leaves_the_other_kinds_usable() -> None:
@@ -101,12 +101,12 @@ def test_a_damaged_directory_leaves_the_other_kinds_usable() -> None:
     with puffin.open(io.BytesIO(SMALL)) as file:
         bloom = next(b for b in file.blobs if b.properties.get("index-type") == "bloom-filter")
     data[place_of("alcid-directory-v1")[int(bloom.properties["directory"]) + 1]] ^= 1
-    found = BundleSet(open_bundles([BytesSource(data, "x.bundle")]), *LISTING)
+    bundle_set = BundleSet(open_bundles([BytesSource(data, "x.bundle")]), *LISTING)
     with pytest.warns(DamagedIndexWarning, match=r"x.bundle: damaged directory at offset \d+: fo"):
-        coverage = found.coverage(KINDS[0])
+        coverage = bundle_set.coverage(KINDS[0])
     assert coverage.states.tolist() == [State.DAMAGED] * 3
     assert coverage.payload(0) is None
-    assert found.coverage(KINDS[1]).states.tolist() == [State.FRESH] * 3
+    assert bundle_set.coverage(KINDS[1]).states.tolist() == [State.FRESH] * 3
     strict = BundleSet(open_bundles([BytesSource(data, "x.bundle")]), *LISTING, strict=True)
     with pytest.raises(ChecksumError, match=r"x.bundle: damaged directory"):
         strict.coverage(KINDS[0])
@@ -117,9 +117,9 @@ def test_a_damaged_table_of_files_leaves_the_bundle_out() -> None:
     data[FILES[-1]] ^= 1
     bundles = open_bundles([BytesSource(data, "x.bundle")])
     with pytest.warns(DamagedIndexWarning, match=r"x.bundle: zstd frame: damaged"):
-        found = BundleSet(bundles, *LISTING)
-    assert found.bundles == ()
-    assert found.coverage(KINDS[0]).states.tolist() == [State.ABSENT] * 3
+        bundle_set = BundleSet(bundles, *LISTING)
+    assert bundle_set.bundles == ()
+    assert bundle_set.coverage(KINDS[0]).states.tolist() == [State.ABSENT] * 3
     with pytest.raises(FormatError):
         BundleSet(bundles, *LISTING, strict=True)
 
@@ -138,11 +138,11 @@ def test_a_merge_drops_what_is_damaged_and_says_so() -> None:
     out = io.BytesIO()
     with pytest.warns(DamagedIndexWarning, match=r"left out: x.bundle: damaged block of pages"):
         merge(BundleSet(open_bundles([BytesSource(data, "x.bundle")]), *LISTING), out)
-    wanted = expected(some_files())
-    held = wanted[1]["payloads"]
-    assert isinstance(held, dict)
-    del held[PayloadKind.pages("id")]
-    assert content(Bundle.open(BytesSource(out.getvalue()))) == wanted
+    expected_files = expected(some_files())
+    payloads = expected_files[1]["payloads"]
+    assert isinstance(payloads, dict)
+    del payloads[PayloadKind.pages("id")]
+    assert content(Bundle.open(BytesSource(out.getvalue()))) == expected_files
     strict = BundleSet(open_bundles([BytesSource(data, "x.bundle")]), *LISTING, strict=True)
     with pytest.raises(ChecksumError):
         merge(strict, io.BytesIO())
@@ -158,21 +158,21 @@ def test_a_table_of_files_that_states_too_much_is_damage(monkeypatch: pytest.Mon
         assert BundleSet(bundles, *LISTING).bundles == ()
 
 
-def test_a_merge_leaves_out_a_blob_beside_that_is_damaged() -> None:
+def test_a_merge_leaves_out_a_damaged_blob_of_others() -> None:
     data = io.BytesIO()
     with BundleWriter(data) as writer:
         writer.add_blob(puffin.Blob("note", (), -1, -1, 0, 0, "zstd"), b"seen on Monday")
     damaged = bytearray(data.getvalue())
     damaged[4] ^= 1
-    found = BundleSet(open_bundles([BytesSource(damaged)]), [], [], [])
+    bundle_set = BundleSet(open_bundles([BytesSource(damaged)]), [], [], [])
     out = io.BytesIO()
     with pytest.warns(DamagedIndexWarning, match="left out: <bytes>: zstd frame: bad magic"):
-        merge(found, out)
+        merge(bundle_set, out)
     assert out.getvalue() == write([])
 
 
 def forged(blob_type: str, change: dict[str, str], edit: bytes | None = None) -> bytes:
-    """A bundle with right checksums, whose first blob of some type is not what it should be."""
+    """A bundle with correct checksums, in which the first blob of a type is replaced."""
     data = io.BytesIO()
     properties = {"alcid.bundle-version": "1.0"}
     with (
@@ -181,12 +181,12 @@ def forged(blob_type: str, change: dict[str, str], edit: bytes | None = None) ->
     ):
         for blob in file.blobs[:-1]:
             mine = blob.type == blob_type and blob_type not in {b.type for b in writer.blobs}
-            held = file.read(blob)
+            payload = file.read(blob)
             if mine and edit is not None:
-                held = edit
+                payload = edit
                 change = {**change, "crc32": f"{zlib.crc32(edit):08x}"}
             said = {**blob.properties, **(change if mine else {})}
-            writer.add(blob.type, held, properties=said, codec=blob.codec)
+            writer.add(blob.type, payload, properties=said, codec=blob.codec)
         end = writer.blobs[-1].offset + writer.blobs[-1].length
         said = {"files": "3", **(change if blob_type == "alcid-bundle-v1" else {})}
         closing = puffin.Blob("alcid-bundle-v1", (), -1, -1, end, 0, None, said)
@@ -229,7 +229,7 @@ def directory_of(rows: list[int], lengths: list[int]) -> bytes:
     ],
     ids=range(14),
 )
-def test_what_contradicts_itself_is_refused(data: bytes, problem: str) -> None:
+def test_contradictions_are_refused(data: bytes, problem: str) -> None:
     def read() -> None:
         bundle = Bundle.open(BytesSource(data, "x.bundle"))
         _ = bundle.files

@@ -1,4 +1,4 @@
-"""No row is lost by statistics that writers got wrong: in footers, and in bundles built of them."""
+"""Wrong statistics of other writers lose no row: in footers, and in bundles built from them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_writer(
     edit: Callable[[Node], None],
     order: int | None = TYPE,
 ) -> bytes:
-    """A file whose writer and statistics are others than those of Arrow."""
+    """A file whose writer and statistics differ from Arrow's."""
 
     def change(footer: Node) -> None:
         footer.set(6, BINARY, created_by.encode())
@@ -153,21 +153,21 @@ WRONG: dict[str, tuple[bytes, str, list[object]]] = {
 
 
 @pytest.mark.parametrize("indexed", [False, True])
-@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("case", WRONG)
 def test_no_row_is_lost_by_statistics_of_such_a_writer(
-    tmp_path: Path, what: str, indexed: bool
+    tmp_path: Path, case: str, indexed: bool
 ) -> None:
-    data, where, expected = WRONG[what]
+    data, where, expected = WRONG[case]
     (tmp_path / "a.parquet").write_bytes(data)
     rows = pq.read_table(io.BytesIO(data)).append_column("id", pa.array([0] * _rows(data)))
     pq.write_table(rows.drop_columns("c"), tmp_path / "b.parquet")
     table = alcid.parquet(tmp_path)
     if indexed:
-        table.build_indexes({"file-index.bitmap.columns": "id"})  # the other has the column `c`
+        table.build_indexes({"file-index.bitmap.columns": "id"})  # the other file has `c`
         table = alcid.parquet(tmp_path)
-    found = table.scan(where, columns=["c"]).to_arrow()["c"].to_pylist()
+    values = table.scan(where, columns=["c"]).to_arrow()["c"].to_pylist()
     absent = [None] * _rows(data) if where == "c IS NULL" else []
-    assert found == [*expected, *absent]
+    assert values == [*expected, *absent]
 
 
 def _rows(data: bytes) -> int:
@@ -175,7 +175,7 @@ def _rows(data: bytes) -> int:
 
 
 def test_a_footer_that_counts_nan_rules_out_what_is_greater(tmp_path: Path) -> None:
-    """In Spark's order NaN is above all numbers: without a count it may be there."""
+    """In Spark's order NaN is above all numbers: without a count there may be one."""
     for name, count in (("without.parquet", None), ("none.parquet", 0)):
 
         def edit(said: Node, count: int | None = count) -> None:
@@ -186,7 +186,9 @@ def test_a_footer_that_counts_nan_rules_out_what_is_greater(tmp_path: Path) -> N
         (tmp_path / name).write_bytes(by_writer(pa.table({"c": [1.0, 2.0]}), "other", edit, TOTAL))
     table = alcid.parquet(tmp_path)
     assert table.count("c > 2") == 0
-    groups = next(one for one in table.scan("c > 2").explain().stages if one.name == "row groups")
+    groups = next(
+        stage for stage in table.scan("c > 2").explain().stages if stage.name == "row groups"
+    )
     assert (groups.before.row_groups, groups.after.row_groups) == (2, 1)
 
 
@@ -215,8 +217,8 @@ def test_zeros_and_nan_in_total_order(tmp_path: Path, indexed: bool) -> None:
         opened = alcid.parquet(tmp_path)
 
     def names(where: str) -> list[str]:
-        found: list[str] = opened.scan(where).to_arrow()["name"].to_pylist()
-        return found
+        result: list[str] = opened.scan(where).to_arrow()["name"].to_pylist()
+        return result
 
     assert names("c = 0") == ["negative", "positive"]
     assert names("c < 0") == ["mixed", "negative"]
@@ -234,22 +236,22 @@ def _total_order(change: Callable[[Node], None], footer: Node) -> None:
 # Bundles of version 1.0
 
 
-def entry(name: str, arrow_type: pa.DataType, known: ColumnStatistics) -> FileEntry:
-    column = FileColumn("c", 0, arrow_type, known.data_type)
-    return FileEntry(name, 900, "1", 10, 7, {"c": known}, schema_bytes([column]))
+def entry(name: str, arrow_type: pa.DataType, statistics: ColumnStatistics) -> FileEntry:
+    column = FileColumn("c", 0, arrow_type, statistics.data_type)
+    return FileEntry(name, 900, "1", 10, 7, {"c": statistics}, schema_bytes([column]))
 
 
-def kept(known: ColumnStatistics, arrow_type: pa.DataType, version: str) -> dict[str, object]:
-    """The statistics that a set gives of a bundle of a version."""
+def kept(statistics: ColumnStatistics, arrow_type: pa.DataType, version: str) -> dict[str, object]:
+    """The statistics that a set takes from a bundle of some version."""
     file = io.BytesIO()
     with BundleWriter(file) as writer:
-        writer.add_file(entry("a.parquet", arrow_type, known))
+        writer.add_file(entry("a.parquet", arrow_type, statistics))
     (bundle,) = open_bundles([BytesSource(file.getvalue())])
     bundle.version = version
     bundles = BundleSet([bundle], ["a.parquet"], [900], ["1"])
-    (found,) = bundles.statistics("c")
-    values: dict[str, object] = found.values[0].as_py()
-    assert bundles.live()[1].statistics[0].values.equals(found.values)  # what a merge writes
+    (column,) = bundles.statistics("c")
+    values: dict[str, object] = column.values[0].as_py()
+    assert bundles.live()[1].statistics[0].values.equals(column.values)  # as a merge writes them
     return {name: values[name] for name in ("min", "max", "nulls", "has_nan")}
 
 
@@ -258,7 +260,7 @@ def of(type_name: str, low: object, high: object, **more: object) -> ColumnStati
 
 
 @pytest.mark.parametrize(
-    ("known", "arrow_type", "holds"),
+    ("statistics", "arrow_type", "holds"),
     [
         pytest.param(of("BIGINT", 3, 9), pa.int64(), False, id="integer"),
         pytest.param(of("BOOLEAN", False, True), pa.bool_(), False, id="boolean"),
@@ -279,9 +281,9 @@ def of(type_name: str, low: object, high: object, **more: object) -> ColumnStati
     ],
 )
 def test_of_a_bundle_of_version_1_0_only_statistics_of_values_are_used(
-    known: ColumnStatistics, arrow_type: pa.DataType, holds: bool
+    statistics: ColumnStatistics, arrow_type: pa.DataType, holds: bool
 ) -> None:
-    now = kept(known, arrow_type, VERSION)
-    assert (now["min"], now["max"], now["nulls"]) == (known.minimum, known.maximum, 1)
-    before = kept(known, arrow_type, "1.0")
+    now = kept(statistics, arrow_type, VERSION)
+    assert (now["min"], now["max"], now["nulls"]) == (statistics.minimum, statistics.maximum, 1)
+    before = kept(statistics, arrow_type, "1.0")
     assert before == (now if holds else now | {"min": None, "max": None, "nulls": None})

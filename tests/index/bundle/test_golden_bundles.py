@@ -1,4 +1,4 @@
-"""Bundles of every released version: they are read for ever, and nothing in them changes."""
+"""Bundles of every released version: they stay readable forever, and nothing in them changes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ BUNDLES = golden_files("bundle")
 @pytest.mark.parametrize("golden", BUNDLES, ids=golden_id)
 def test_a_golden_bundle_says_what_it_said(golden: Golden) -> None:
     bundle = Bundle.open(BytesSource(golden.data, golden.path.stem))
-    found = {"version": bundle.version, "size": len(golden.data), **described(bundle)}
-    assert found == {key: golden.json[key] for key in found}
+    described_bundle = {"version": bundle.version, "size": len(golden.data), **described(bundle)}
+    assert described_bundle == {key: golden.json[key] for key in described_bundle}
 
 
 @pytest.mark.parametrize("golden", BUNDLES, ids=golden_id)
@@ -39,10 +39,10 @@ def test_the_case_is_written_with_the_same_content(golden: Golden) -> None:
 
 
 def test_there_are_golden_bundles_of_each_version() -> None:
-    found = {golden.path.parent.name for golden in BUNDLES}
-    assert found == {"1.0", VERSION}
-    for version in found:
-        of_version = [one for one in BUNDLES if one.path.parent.name == version]
+    versions = {golden.path.parent.name for golden in BUNDLES}
+    assert versions == {"1.0", VERSION}
+    for version in versions:
+        of_version = [bundle for bundle in BUNDLES if bundle.path.parent.name == version]
         assert {golden.path.stem for golden in of_version} == set(cases())
 
 
@@ -63,7 +63,7 @@ def test_indexes_of_a_golden_bundle_answer(name: str, version: str, index_type: 
         assert reader is not None
         for key in (keys[0], keys[-1]):
             rows = reader.is_in([key]).rows
-            exact = [place for place, value in enumerate(ids) if value == key]
+            exact = [row for row, value in enumerate(ids) if value == key]
             assert rows is None if index_type == "bloom-filter" else list(rows or ()) == exact
         assert reader.is_in([-5]).skip
 
@@ -71,23 +71,23 @@ def test_indexes_of_a_golden_bundle_answer(name: str, version: str, index_type: 
 def test_bloom_filters_of_a_golden_bundle_are_probed() -> None:
     bundle = golden_bundle("indexes")
     files = bundle.files
-    found = BundleSet([bundle], files.paths, files.sizes, files.versions)
-    coverage = found.coverage(PayloadKind.index("id", "bloom-filter"))
+    bundle_set = BundleSet([bundle], files.paths, files.sizes, files.versions)
+    coverage = bundle_set.coverage(PayloadKind.index("id", "bloom-filter"))
     answer = probe(coverage, np.arange(3), [55], key_type(BIGINT))
     assert (answer.may_match.tolist(), answer.damage) == ([False, True, False], {})
 
 
 @pytest.mark.parametrize("golden", BUNDLES, ids=golden_id)
-def test_no_damage_to_a_golden_bundle_goes_unseen(golden: Golden) -> None:
+def test_no_damage_to_a_golden_bundle_goes_unnoticed(golden: Golden) -> None:
     kept = ("files", "statistics", "payloads", "others", "replaces")
-    wanted = {key: golden.json[key] for key in kept}
+    expected = {key: golden.json[key] for key in kept}
     seen = 0
-    # An odd step, so that all bytes of the numbers have their turn.
+    # An odd step, so that every byte of the numbers is reached.
     for damage in islice(flips(golden.data), 0, None, len(golden.data) // 150 * 2 + 1):
         try:
-            found = described(Bundle.open(BytesSource(damage.data)))
+            result = described(Bundle.open(BytesSource(damage.data)))
         except AlcidError:
             seen += 1
         else:
-            assert found == wanted, damage.what
+            assert result == expected, damage.what
     assert seen > 100

@@ -1,4 +1,4 @@
-"""Merging: which bundles are chosen, what that costs over many builds, and that nothing changes."""
+"""Merging: which bundles are chosen, what that costs over many builds, and equal answers."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ candidates = st.builds(
 )
 
 
-def test_bundles_of_one_file_beside_a_large_one_are_merged_without_it() -> None:
-    """39 builds of one file on a table of 200 rewrote all bundles, again and again."""
+def test_small_bundles_are_merged_without_a_large_one() -> None:
+    """39 builds of one file on a table of 200 files rewrote all bundles again and again."""
     bundles: list[int] = [200]
     merges: list[list[int]] = []
     for _ in range(39):
         bundles.append(1)
         chosen = choose_bundles([MergeCandidate(s, s, s) for s in bundles], full=FULL, most=MOST)
         if chosen:
-            merges.append([bundles[place] for place in chosen])
+            merges.append([bundles[number] for number in chosen])
             total = sum(merges[-1])
-            bundles = [s for place, s in enumerate(bundles) if place not in chosen] + [total]
+            bundles = [s for number, s in enumerate(bundles) if number not in chosen] + [total]
     assert merges == [[1] * 16, [1] * 15]
     assert bundles == [200, 16, 15, *[1] * 8]
 
@@ -56,14 +56,14 @@ def test_bytes_rewritten_over_many_builds_grow_with_a_logarithm(step: int) -> No
     for _ in range(builds):
         bundles.append(step)
         chosen = choose_bundles([MergeCandidate(s, 1, 1) for s in bundles], full=FULL, most=MOST)
-        total = sum(bundles[place] for place in chosen)
+        total = sum(bundles[number] for number in chosen)
         rewritten += total
         if chosen:
-            bundles = [s for place, s in enumerate(bundles) if place not in chosen] + [total]
+            bundles = [s for number, s in enumerate(bundles) if number not in chosen] + [total]
         assert len(bundles) <= MOST
     assert sum(bundles) == builds * step
     assert rewritten <= builds * step * math.log2(builds)
-    everything = sum(range(MOST, builds, MOST)) * step  # what merging all of them rewrote
+    everything = sum(range(MOST, builds, MOST)) * step  # as merging all of them would rewrite
     assert 25 * rewritten < everything
 
 
@@ -74,24 +74,27 @@ def test_choices_leave_few_small_bundles_and_large_ones_alone(
     chosen = choose_bundles(bundles, full=FULL, most=most, cheap=cheap)
     assert chosen == sorted(set(chosen))
     first = [
-        place
-        for place, one in enumerate(bundles)
-        if one.required or (one.dead >= 0.5 and (2 * one.size >= FULL or cheap is not None))
+        number
+        for number, bundle in enumerate(bundles)
+        if bundle.required
+        or (bundle.dead >= 0.5 and (2 * bundle.size >= FULL or cheap is not None))
     ]
-    small = [p for p, one in enumerate(bundles) if p not in first and 2 * one.size < FULL]
+    small = [p for p, bundle in enumerate(bundles) if p not in first and 2 * bundle.size < FULL]
     assert {*first} <= {*chosen} <= {*first, *small}
-    left = [bundles[place].size for place in small if place not in chosen]
-    sizes = [bundles[place].size for place in small]
+    left = [bundles[number].size for number in small if number not in chosen]
+    sizes = [bundles[number].size for number in small]
     assert len(left) - sum(sizes) // FULL <= most
-    taken = sorted(bundles[place].size for place in small if place in chosen)
-    assert max(taken, default=0) <= min(left, default=FULL)  # the smallest of them
+    taken = sorted(bundles[number].size for number in small if number in chosen)
+    assert max(taken, default=0) <= min(left, default=FULL)  # the smallest ones
     if len(small) - sum(sizes) // FULL <= most:
         is_cheap = sum(taken) <= (cheap or 0)
         doubles = taken[-1:] <= [sum(bundles[p].size for p in first) + sum(taken[:-1])]
         assert not taken or is_cheap or (first and doubles)
     every = choose_bundles(bundles, full=FULL, most=most, thorough=True)
     if len(every) > 1:
-        assert {place for place in chosen if bundles[place].files and place in small} <= {*every}
+        assert {number for number in chosen if bundles[number].files and number in small} <= {
+            *every
+        }
 
 
 @given(bundles_of_files, listings, st.sets(st.integers(0, 3)))
@@ -107,16 +110,20 @@ def test_merging_any_of_the_bundles_changes_no_answer(
     sizes, versions = [size for size, _ in listing.values()], [v for _, v in listing.values()]
     after = BundleSet([*others, merged], list(listing), sizes, versions)
     for kind in KINDS:
-        for place in range(len(listing)):
-            old, new = (one.coverage(kind).payload(place) for one in (before, after))
+        for number in range(len(listing)):
+            old, new = (bundle_set.coverage(kind).payload(number) for bundle_set in (before, after))
             assert (old and old.read(0, old.size)) == (new and new.read(0, new.size))
     assert after.rows.equals(before.rows)
     assert after.footer_crcs.equals(before.footer_crcs)
     assert after.schemas.to_pylist() == before.schemas.to_pylist()
     assert after.columns == before.columns or {*before.columns} > {*after.columns}
     for column in before.columns:
-        assert [(one.data_type, one.values.to_pylist()) for one in after.statistics(column)] == [
-            (one.data_type, one.values.to_pylist()) for one in before.statistics(column)
+        assert [
+            (statistics.data_type, statistics.values.to_pylist())
+            for statistics in after.statistics(column)
+        ] == [
+            (statistics.data_type, statistics.values.to_pylist())
+            for statistics in before.statistics(column)
         ]
 
 

@@ -40,17 +40,17 @@ def columns_of(data: bytes) -> tuple[FileColumn, ...]:
 def test_types_and_leaves_are_those_that_are_read(int96: bool, store_schema: bool) -> None:
     table = EVERY if store_schema else EVERY.drop_columns(["null", "decimal256"])
     data = written(table, use_deprecated_int96_timestamps=int96, store_schema=store_schema)
-    found = columns_of(data)
+    columns = columns_of(data)
     read = read_rows(BytesSource(data)).schema
-    assert [(column.name, column.arrow_type) for column in found] == [
+    assert [(column.name, column.arrow_type) for column in columns] == [
         (field.name, field.type) for field in read
     ]
     fields = [column.field for column in read_layout(BytesSource(data)).columns]
     leaf = 0
-    for column, field in zip(found, fields, strict=True):
+    for column, field in zip(columns, fields, strict=True):
         assert (column.leaf, column.nested) == (leaf, field.nested)
         leaf += len(field.leaves)
-    by_name = {column.name: column for column in found}
+    by_name = {column.name: column for column in columns}
     assert str(by_name["timestamp_ns"].data_type) == (
         "TIMESTAMP(6) WITH LOCAL TIME ZONE" if int96 else "TIMESTAMP(9)"
     )
@@ -62,10 +62,10 @@ def test_types_and_leaves_are_those_that_are_read(int96: bool, store_schema: boo
 
 @pytest.mark.parametrize("int96", [False, True])
 def test_columns_come_back_from_the_bytes(int96: bool) -> None:
-    found = columns_of(written(EVERY, use_deprecated_int96_timestamps=int96))
-    again = schema_columns(schema_bytes(found), file="a.parquet")
-    assert again == found
-    assert [column.has_bounds for column in again] == [column.has_bounds for column in found]
+    columns = columns_of(written(EVERY, use_deprecated_int96_timestamps=int96))
+    again = schema_columns(schema_bytes(columns), file="a.parquet")
+    assert again == columns
+    assert [column.has_bounds for column in again] == [column.has_bounds for column in columns]
 
 
 def test_problems_and_types_of_spark_come_back_from_the_bytes() -> None:
@@ -81,38 +81,38 @@ def test_problems_and_types_of_spark_come_back_from_the_bytes() -> None:
     }
     moments = pa.array([datetime(1000, 1, 1)], pa.timestamp("us"))
     table = pa.table({"a": ["x    "], "b": ["x"], "c": moments, "d": pa.nulls(1), "ü": [1]})
-    found = columns_of(written(table.replace_schema_metadata(metadata)))
-    assert [(column.name, str(column.data_type), column.problem) for column in found] == [
+    columns = columns_of(written(table.replace_schema_metadata(metadata)))
+    assert [(column.name, str(column.data_type), column.problem) for column in columns] == [
         ("a", "CHAR(5)", ""),
         ("b", "STRING", "collated by spark.UTF8_LCASE"),
         ("c", "TIMESTAMP(6)", "dates of the old calendar (org.apache.spark.legacyDateTime)"),
         ("d", "None", "Arrow type null has no counterpart among Paimon's types"),
         ("ü", "BIGINT", ""),
     ]
-    assert schema_columns(schema_bytes(found), file="a") == found
+    assert schema_columns(schema_bytes(columns), file="a") == columns
 
 
 def test_columns_of_one_name_are_kept_apart() -> None:
     data = written(pa.table([[1], ["x"], [2.5]], ["a", "a", "b"]))
-    found = columns_of(data)
-    assert [(column.name, column.leaf, str(column.data_type)) for column in found] == [
+    columns = columns_of(data)
+    assert [(column.name, column.leaf, str(column.data_type)) for column in columns] == [
         ("a", 0, "BIGINT"),
         ("a", 1, "STRING"),
         ("b", 2, "DOUBLE"),
     ]
-    assert schema_columns(schema_bytes(found), file="a") == found
+    assert schema_columns(schema_bytes(columns), file="a") == columns
 
 
-def test_columns_that_are_encrypted_are_told_by_their_leaves() -> None:
+def test_encrypted_columns_are_known_by_their_leaves() -> None:
     data = written(pa.table({"s": [{"x": 1, "y": 2}], "a": [1], "b": [2]}))
-    found = file_columns(pq.read_metadata(io.BytesIO(data)), "a.parquet", {0, 3})
-    assert [(column.name, column.problem) for column in found] == [
+    columns = file_columns(pq.read_metadata(io.BytesIO(data)), "a.parquet", {0, 3})
+    assert [(column.name, column.problem) for column in columns] == [
         ("s", "encrypted"),
         ("a", ""),
         ("b", "encrypted"),
     ]
-    assert not found[2].has_bounds
-    (again,) = schema_columns(schema_bytes(found[2:]), file="a")
+    assert not columns[2].has_bounds
+    (again,) = schema_columns(schema_bytes(columns[2:]), file="a")
     assert (again.problem, again.arrow_type) == ("encrypted", pa.int64())
 
 
@@ -120,7 +120,7 @@ def test_a_file_without_columns_has_none() -> None:
     assert schema_columns(schema_bytes(()), file="a") == ()
 
 
-def test_a_type_of_a_later_version_is_none_here() -> None:
+def test_a_type_of_a_later_version_is_unknown_here() -> None:
     field = pa.field("a", pa.int64(), metadata={"alcid.type": "HYPERCUBE(3)"})
     data = pa.schema([field]).serialize().to_pybytes()
     (column,) = schema_columns(data, file="a")
@@ -133,7 +133,7 @@ def test_a_type_of_a_later_version_is_none_here() -> None:
 def test_damaged_bytes_give_an_error_that_names_the_file() -> None:
     data = schema_bytes(columns_of(written(pa.table({"a": [1], "b": [["x"]]}))))
     errors = []
-    for damage in [*(one.data for one in flips(data)), *(data[:end] for end in range(len(data)))]:
+    for damage in [*(flip.data for flip in flips(data)), *(data[:end] for end in range(len(data)))]:
         try:
             schema_columns(damage, file="x.puffin")
         except FormatError as error:
@@ -145,11 +145,11 @@ def test_damaged_bytes_give_an_error_that_names_the_file() -> None:
 def test_an_entry_has_the_schema_of_its_file() -> None:
     data = written(EVERY)
     specs = parse_options({"file-index.bitmap.columns": "int32"})
-    found = index_file(BytesSource(data, "a"), specs, path="a", size=len(data), version="1")
-    assert found.entry.schema is not None
-    assert schema_columns(found.entry.schema, file="a") == columns_of(data)
-    assert found.read == {"int32"}
-    less = found.only_indexes()
+    file = index_file(BytesSource(data, "a"), specs, path="a", size=len(data), version="1")
+    assert file.entry.schema is not None
+    assert schema_columns(file.entry.schema, file="a") == columns_of(data)
+    assert file.read == {"int32"}
+    less = file.only_indexes()
     assert (list(less.entry.statistics), list(map(str, less.payloads))) == (
         ["int32"],
         ["bitmap of 'int32'"],
@@ -162,10 +162,10 @@ def test_a_table_of_files_without_schemas_is_read_as_before() -> None:
     older = table.table.drop_columns(["schema"])
     with pa.ipc.new_stream(sink, older.schema) as writer:
         writer.write_table(older)
-    found = FileTable.from_bytes(sink.getvalue().to_pybytes())
-    assert found.schemas.to_pylist() == [None, None]
+    file_table = FileTable.from_bytes(sink.getvalue().to_pybytes())
+    assert file_table.schemas.to_pylist() == [None, None]
     assert FileTable.from_bytes(table.to_bytes()).schemas.to_pylist() == [b"x", None]
-    assert found.paths.to_pylist() == ["a", "b"]
+    assert file_table.paths.to_pylist() == ["a", "b"]
 
 
 def test_a_column_schema_of_another_type_is_refused() -> None:
@@ -198,15 +198,15 @@ def test_field_ids_of_a_file_are_kept_also_those_within_columns() -> None:
 
     inner = pa.struct([numbered("b", pa.int32(), 7)])
     schema = pa.schema([numbered("a", pa.int64(), 5), numbered("s", inner, 6)])
-    found = columns_of(written(schema.empty_table()))
-    again = schema_columns(schema_bytes(found), file="a")
-    for columns in (found, again):
+    first = columns_of(written(schema.empty_table()))
+    again = schema_columns(schema_bytes(first), file="a")
+    for columns in (first, again):
         assert [column.field_id for column in columns] == [5, 6]
         assert columns[1].arrow_type.field(0).metadata == {b"PARQUET:field_id": b"7"}
-    assert again == found
+    assert again == first
 
 
 def test_schema_bytes_of_a_file_without_ids_say_nothing_of_them() -> None:
-    found = columns_of(written(pa.table({"a": [1], "s": [{"b": 2}]})))
-    assert [column.field_id for column in found] == [None, None]
-    assert b"field_id" not in schema_bytes(found)
+    columns = columns_of(written(pa.table({"a": [1], "s": [{"b": 2}]})))
+    assert [column.field_id for column in columns] == [None, None]
+    assert b"field_id" not in schema_bytes(columns)

@@ -1,4 +1,4 @@
-"""Statistics: bounds that hold in Spark's order, whatever the type."""
+"""Statistics: bounds that hold in Spark's order, for every type."""
 
 from __future__ import annotations
 
@@ -21,36 +21,38 @@ from alcid.types import DataType
 from tests.index.bundle.bundles import BIGINT, DOUBLE, STRING, stored_statistics
 
 
-def stored(known: ColumnStatistics) -> dict[str, Any]:
-    found: dict[str, Any] = statistics_array("c", known.data_type, [known])[0].as_py()
-    return found
+def stored(statistics: ColumnStatistics) -> dict[str, Any]:
+    fields: dict[str, Any] = statistics_array("c", statistics.data_type, [statistics])[0].as_py()
+    return fields
 
 
 @given(st.lists(st.none() | st.floats()))
 def test_bounds_of_floats_leave_nan_out_and_widen_zero(values: list[float | None]) -> None:
-    found = stored(ColumnStatistics.of(pa.array(values, pa.float64())))
+    bounds = stored(ColumnStatistics.of(pa.array(values, pa.float64())))
     numbers = [value for value in values if value is not None and not math.isnan(value)]
     low, high = min(numbers, default=None), max(numbers, default=None)
-    assert (found["min"], found["max"]) == (low, high)
+    assert (bounds["min"], bounds["max"]) == (low, high)
     if low == 0:
-        assert math.copysign(1, found["min"]) == -1
+        assert math.copysign(1, bounds["min"]) == -1
     if high == 0:
-        assert math.copysign(1, found["max"]) == 1
-    assert found["nulls"] == values.count(None)
-    assert found["has_nan"] == any(value is not None and math.isnan(value) for value in values)
+        assert math.copysign(1, bounds["max"]) == 1
+    assert bounds["nulls"] == values.count(None)
+    assert bounds["has_nan"] == any(value is not None and math.isnan(value) for value in values)
 
 
 @given(st.lists(st.text(max_size=100) | st.binary(max_size=100).map(bytes.hex), min_size=1))
 def test_bounds_of_text_hold_all_of_it(values: list[str]) -> None:
-    known = ColumnStatistics.of(pa.array(values, pa.large_string()))
-    found = stored(known)
+    statistics = ColumnStatistics.of(pa.array(values, pa.large_string()))
+    bounds = stored(statistics)
     keys = sorted(value.encode() for value in values)
-    assert len(found["min"]) <= LONGEST_BOUND
-    assert found["min"] <= keys[0]
-    assert found["max"] >= keys[-1]
-    assert found["min_exact"] == (len(keys[0]) <= LONGEST_BOUND)
-    assert found["max_exact"] == (len(keys[-1]) <= LONGEST_BOUND)
-    assert repr(statistics_array("c", STRING, [known])[0]) == repr(stored_statistics(known))
+    assert len(bounds["min"]) <= LONGEST_BOUND
+    assert bounds["min"] <= keys[0]
+    assert bounds["max"] >= keys[-1]
+    assert bounds["min_exact"] == (len(keys[0]) <= LONGEST_BOUND)
+    assert bounds["max_exact"] == (len(keys[-1]) <= LONGEST_BOUND)
+    assert repr(statistics_array("c", STRING, [statistics])[0]) == repr(
+        stored_statistics(statistics)
+    )
 
 
 def test_long_text_is_cut_to_the_tightest_bounds() -> None:
@@ -58,9 +60,9 @@ def test_long_text_is_cut_to_the_tightest_bounds() -> None:
     assert stored(ColumnStatistics(bytes_type, b"a" * 65, b"b" * 63 + b"\xff\xff"))["max"] == (
         b"b" * 62 + b"c"
     )
-    found = stored(ColumnStatistics(bytes_type, b"\xff" * 64, b"\xff" * 65))
-    assert (found["min"], found["min_exact"]) == (b"\xff" * 64, True)
-    assert (found["max"], found["max_exact"]) == (None, False)
+    bounds = stored(ColumnStatistics(bytes_type, b"\xff" * 64, b"\xff" * 65))
+    assert (bounds["min"], bounds["min_exact"]) == (b"\xff" * 64, True)
+    assert (bounds["max"], bounds["max_exact"]) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +88,11 @@ def test_long_text_is_cut_to_the_tightest_bounds() -> None:
     ids=range(16),
 )
 def test_bounds_of_every_type(array: pa.Array, least: object, greatest: object) -> None:
-    known = ColumnStatistics.of(array)
-    found = stored(known)
-    assert (found["min"], found["max"]) == (least, greatest)
-    assert (found["min_exact"], found["max_exact"], found["has_nan"]) == (True, True, False)
-    assert found["nulls"] == array.null_count
+    statistics = ColumnStatistics.of(array)
+    bounds = stored(statistics)
+    assert (bounds["min"], bounds["max"]) == (least, greatest)
+    assert (bounds["min_exact"], bounds["max_exact"], bounds["has_nan"]) == (True, True, False)
+    assert bounds["nulls"] == array.null_count
 
 
 @pytest.mark.parametrize(
@@ -102,20 +104,20 @@ def test_bounds_of_every_type(array: pa.Array, least: object, greatest: object) 
     ids=["dictionary", "runs"],
 )
 def test_nulls_of_encoded_columns_are_counted(array: pa.Array) -> None:
-    found = stored(ColumnStatistics.of(array))
-    assert (found["min"], found["max"], found["nulls"]) == (7, 7, 3)
+    bounds = stored(ColumnStatistics.of(array))
+    assert (bounds["min"], bounds["max"], bounds["nulls"]) == (7, 7, 3)
 
 
 def test_nanoseconds_are_kept() -> None:
     moments = pa.array([1_700_000_000_000_000_001, 5], pa.timestamp("ns", "Europe/Berlin"))
-    known = ColumnStatistics.of(moments)
-    (found,) = statistics_array("c", known.data_type, [known])
-    assert (found["min"].value, found["max"].value) == (5, 1_700_000_000_000_000_001)
-    assert str(found["max"].type) == "timestamp[ns, tz=UTC]"
+    statistics = ColumnStatistics.of(moments)
+    (bounds,) = statistics_array("c", statistics.data_type, [statistics])
+    assert (bounds["min"].value, bounds["max"].value) == (5, 1_700_000_000_000_000_001)
+    assert str(bounds["max"].type) == "timestamp[ns, tz=UTC]"
 
 
 @pytest.mark.parametrize(
-    ("known", "problem"),
+    ("statistics", "problem"),
     [
         (ColumnStatistics(DOUBLE, math.nan, 1.0), "nan is no bound"),
         (ColumnStatistics(DataType("FLOAT"), 0.1, 1.0), "0.1 is no bound"),
@@ -126,9 +128,9 @@ def test_nanoseconds_are_kept() -> None:
     ],
     ids=range(6),
 )
-def test_bounds_that_cannot_be_are_refused(known: ColumnStatistics, problem: str) -> None:
+def test_impossible_bounds_are_refused(statistics: ColumnStatistics, problem: str) -> None:
     with pytest.raises(UnsupportedError, match=problem):
-        stored(known)
+        stored(statistics)
 
 
 def test_a_column_of_two_types_has_two_groups() -> None:
@@ -138,8 +140,8 @@ def test_a_column_of_two_types_has_two_groups() -> None:
         FileEntry("c", 1, "1", 9),
     ]
     table = FileTable.from_bytes(FileTable.of(entries).to_bytes())
-    found = [(s.column, s.data_type, s.values.is_valid().to_pylist()) for s in table.statistics]
-    assert found == [("c", BIGINT, [True, False, False]), ("c", STRING, [False, True, False])]
+    columns = [(s.column, s.data_type, s.values.is_valid().to_pylist()) for s in table.statistics]
+    assert columns == [("c", BIGINT, [True, False, False]), ("c", STRING, [False, True, False])]
 
 
 @pytest.mark.parametrize(
@@ -177,8 +179,8 @@ def test_columns_and_types_of_a_later_version_are_left_out() -> None:
     table = ONE.append_column(later, [pa.array([1], pa.int8())]).append_column(
         unknown, [pa.array([1], pa.int8())]
     )
-    found = FileTable.from_bytes(stream(table))
-    assert found.table.equals(ONE)
+    file_table = FileTable.from_bytes(stream(table))
+    assert file_table.table.equals(ONE)
 
 
 @pytest.mark.parametrize(

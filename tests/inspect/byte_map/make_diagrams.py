@@ -58,8 +58,8 @@ def _payload(table: pa.Table, index_type: str, **options: str) -> bytes:
     """The index of the only column of a table, without its container."""
     (column,) = table.column_names
     prefix = f"file-index.{index_type}"
-    given = {f"{prefix}.{column}.{name}": value for name, value in options.items()}
-    index = FileIndex.build(table, {f"{prefix}.columns": column, **given})
+    settings = {f"{prefix}.{column}.{name}": value for name, value in options.items()}
+    index = FileIndex.build(table, {f"{prefix}.columns": column, **settings})
     return index.container.section(index.entries[0]).read(0, index.entries[0].length)
 
 
@@ -116,7 +116,7 @@ SAMPLES: dict[str, Callable[[], tuple[Region, bytes]]] = {
     "puffin": _puffin,
     "bundle": _bundle,
 }
-"""What is drawn, by the name of its picture."""
+"""What is drawn, by the name of the picture."""
 
 
 def diagram(name: str) -> str:
@@ -152,8 +152,8 @@ def _lines(region: Region, level: int) -> Iterator[_Line]:
 
 
 def _head() -> Iterator[str]:
-    places = ((_OFFSET, "offset", "end"), (_BYTES, "bytes", "start"))
-    for x, text, anchor in (*places, (_NAME, "field", "start"), (_VALUE, "value", "start")):
+    parts = ((_OFFSET, "offset", "end"), (_BYTES, "bytes", "start"))
+    for x, text, anchor in (*parts, (_NAME, "field", "start"), (_VALUE, "value", "start")):
         yield f'<text class="soft" x="{x}" y="15" text-anchor="{anchor}">{text}</text>'
 
 
@@ -161,8 +161,8 @@ def _draw(line: _Line, top: int, data: bytes) -> Iterator[str]:
     region, baseline = line.region, top + 15
     name_at = _NAME + _INDENT * line.level
     yield f'<line class="line" x1="0" x2="{_WIDTH}" y1="{top}" y2="{top}"/>'
-    place = f'x="{_OFFSET}" y="{baseline}" text-anchor="end"'
-    yield f'<text class="soft" {place}>{region.offset}</text>'
+    attributes = f'x="{_OFFSET}" y="{baseline}" text-anchor="end"'
+    yield f'<text class="soft" {attributes}>{region.offset}</text>'
     group = ""
     if region.parts:
         group = ' class="group"'
@@ -189,7 +189,7 @@ def _hexadecimal(data: bytes) -> str:
 
 
 def _cut(text: str, width: float) -> str:
-    """As much of a text as has room."""
+    """As much of a text as fits."""
     letters = int(width / _LETTER)
     return text if len(text) <= letters else f"{text[: letters - 3]}..."
 

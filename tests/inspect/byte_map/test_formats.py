@@ -1,4 +1,4 @@
-"""What the fields of small files are called, and which values they are said to have."""
+"""The names of the fields of small files, and their displayed values."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def damages(name: str) -> Iterator[Damage]:
     "name", ["file-index", "deletion-vector", "theta-sketch", "puffin", "bundle"]
 )
 def test_damage_is_drawn_or_refused(name: str) -> None:
-    """Never anything else: a region whose parts do not fit is a ValueError."""
+    """The only possible error: a region whose parts do not fit is a ValueError."""
     from alcid.inspect.byte_map.bundle import blob_drawer
 
     drawn = 0

@@ -1,4 +1,4 @@
-"""Every byte of every golden file belongs to exactly one field that has a name."""
+"""Every byte of every golden file belongs to exactly one field with a name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HASHES = golden_files("hash_index")
 
 
 def check(region: Region, size: int) -> None:
-    """Regions refuse parts with gaps when they are made; here, that they are whole and right."""
+    """Regions refuse parts with gaps when they are made; this checks that they are complete."""
     assert (region.offset, region.length) == (0, size)
     leaves = list(region.leaves())
     assert sum(leaf.length for leaf in leaves) == size
@@ -66,7 +66,9 @@ def _leaves(region: Region, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "golden", [one for one in PAYLOADS if one.json["index_type"] != "bloom-filter"], ids=golden_id
+    "golden",
+    [golden for golden in PAYLOADS if golden.json["index_type"] != "bloom-filter"],
+    ids=golden_id,
 )
 def test_the_rows_that_are_drawn_are_those_of_the_column(golden: Golden) -> None:
     section = Section(BytesSource(golden.data, golden.path.stem))

@@ -35,10 +35,10 @@ def test_parts_that_do_not_fill_a_region_are_refused(parts: tuple[Region, ...]) 
 def test_a_byte_leads_to_the_regions_around_it() -> None:
     inner = Region("inner", 4, 6, "group", parts=(leaf(4, 2), leaf(6, 4)))
     whole = Region("whole", 0, 10, "group", parts=(leaf(0, 4), inner))
-    assert [one.name for one in whole.at(6)] == ["whole", "inner", "at 6"]
-    assert [one.name for one in whole.at(3)] == ["whole", "at 0"]
+    assert [region.name for region in whole.at(6)] == ["whole", "inner", "at 6"]
+    assert [region.name for region in whole.at(3)] == ["whole", "at 0"]
     assert whole.at(10) == ()
-    assert [one.offset for one in whole.leaves()] == [0, 4, 6]
+    assert [region.offset for region in whole.leaves()] == [0, 4, 6]
 
 
 def test_a_long_list_is_folded_behind_its_first_items() -> None:
@@ -64,7 +64,7 @@ def test_a_list_with_one_more_than_is_shown_is_not_folded() -> None:
     assert [part.name for part in fields.parts] == ["hash"] * count
 
 
-def test_what_lies_between_two_regions_is_unused() -> None:
+def test_bytes_between_two_regions_are_unused() -> None:
     fields = Fields(section(10))
     fields.add(leaf(0, 2))
     fields.add(leaf(5, 5))

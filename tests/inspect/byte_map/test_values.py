@@ -39,9 +39,9 @@ from alcid.types import DataType
     ],
 )
 def test_key_as_value_and_text(data_type: str, key: Key, value: Value, text: str) -> None:
-    found = value_of(key, DataType.parse(data_type))
-    assert (type(found), found) == (type(value), value)
-    assert value_text(found) == text
+    value_read = value_of(key, DataType.parse(data_type))
+    assert (type(value_read), value_read) == (type(value), value)
+    assert value_text(value_read) == text
 
 
 def test_nan_and_zeros_keep_their_nature() -> None:

@@ -1,4 +1,4 @@
-"""An Iceberg table whose catalog is this process: real files, and commits that tests interrupt."""
+"""An Iceberg table whose catalog is this process: real files, and commits with interruptions."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class MemoryCatalog:
         (folder / "metadata").mkdir()
         self.files: dict[int, list[dict[str, Any]]] = {}
         self.between: list[Callable[[], None]] = []
-        """What others do before a commit of ours, each once."""
+        """Actions of others before a commit of ours, each done once."""
         self.after: list[Callable[[], None]] = []
-        """What others do after a commit of ours, each once."""
+        """Actions of others after a commit of ours, each done once."""
         self.commits = 0
         self._version = 0
         self._loaded: list[tuple[TableMetadata, int]] = []
@@ -80,7 +80,7 @@ class MemoryCatalog:
         ids: Mapping[str, int] | None = None,
         file_format: str = "PARQUET",
     ) -> int:
-        """Commit a snapshot with more files, by their names, and without others."""
+        """Commit a snapshot with added files, by name, and without others."""
         numbers = {name: number for name, number, _ in FIELDS} if ids is None else ids
         parent = self.metadata["current-snapshot-id"]
         kept = [
@@ -118,40 +118,42 @@ class MemoryCatalog:
         return number
 
     def expire(self, *snapshots: int) -> None:
-        """Forget snapshots, their statistics files with them, as Iceberg does."""
+        """Remove snapshots and their statistics files, as Iceberg does."""
         for key in ("snapshots", "statistics"):
             self.metadata[key] = [
-                one for one in self.metadata[key] if one["snapshot-id"] not in snapshots
+                item for item in self.metadata[key] if item["snapshot-id"] not in snapshots
             ]
-        listed = {one["statistics-path"] for one in self.metadata["statistics"]}
+        listed = {file["statistics-path"] for file in self.metadata["statistics"]}
         for path in self.puffins():
             if str(path) not in listed:
                 path.unlink()
         self._version += 1
 
     def put_statistics(self, snapshot_id: int, file: Mapping[str, Any]) -> None:
-        """Replace the statistics file of a snapshot, whatever it was: as Iceberg's own action."""
-        kept = [one for one in self.metadata["statistics"] if one["snapshot-id"] != snapshot_id]
+        """Replace the statistics file of a snapshot, as Iceberg's own action does."""
+        kept = [
+            listed for listed in self.metadata["statistics"] if listed["snapshot-id"] != snapshot_id
+        ]
         self.metadata["statistics"] = [*kept, dict(file)]
         self._version += 1
 
     def listed(self) -> dict[int, str]:
         """The names of the statistics files, by snapshot."""
-        found = self.metadata["statistics"]
-        return {one["snapshot-id"]: Path(one["statistics-path"]).name for one in found}
+        files = self.metadata["statistics"]
+        return {file["snapshot-id"]: Path(file["statistics-path"]).name for file in files}
 
     def puffins(self) -> list[Path]:
-        """All statistics files there are, listed or not."""
+        """All existing statistics files, listed or not."""
         return sorted((self.folder / "metadata").glob("*.stats"))
 
     def staged(self) -> list[Path]:
         """The bundles that builds have staged."""
         return sorted((self.folder / "metadata" / "_alcid").glob("*"))
 
-    # What `CatalogTable` asks for.
+    # What `CatalogTable` requires.
 
     def load(self) -> TableMetadata:
-        """The metadata as they are now."""
+        """The current metadata."""
         metadata = TableMetadata.from_json(json.dumps(self.metadata), name=self.name)
         self._loaded.append((metadata, self._version))
         return metadata
@@ -161,20 +163,20 @@ class MemoryCatalog:
         return pa.Table.from_pylist(self.files[snapshot_id], schema=_ENTRIES)
 
     def storage_options(self, location: str) -> Mapping[str, Any]:
-        """None: files lie on a disk."""
+        """None: the files are on a disk."""
         assert location
         return {}
 
     def working_folder(self) -> str:
-        """That which the table is in."""
+        """The folder of the table."""
         return str(self.folder.parent)
 
     def data_location(self, name: str) -> str:
-        """In the folder of the data."""
+        """A path in the folder of the data."""
         return str(self.folder / "data" / name)
 
     def metadata_location(self, name: str) -> str:
-        """In the folder of the metadata."""
+        """A path in the folder of the metadata."""
         return str(self.folder / "metadata" / name)
 
     def set_statistics(self, base: TableMetadata, statistics: StatisticsFile) -> None:
@@ -184,23 +186,27 @@ class MemoryCatalog:
         self._others(self.after)
 
     def remove_statistics(self, base: TableMetadata, snapshot_id: int) -> None:
-        """List none."""
+        """Remove a statistics file from the list."""
         self._swap(base)
-        kept = [one for one in self.metadata["statistics"] if one["snapshot-id"] != snapshot_id]
+        kept = [file for file in self.metadata["statistics"] if file["snapshot-id"] != snapshot_id]
         self.metadata["statistics"] = kept
         self._version += 1
         self._others(self.after)
 
     def set_property(self, base: TableMetadata, name: str, value: str | None) -> None:
-        """Set a property, or remove it; others do nothing meanwhile, and it does not count."""
+        """Set a property, or remove it, without interruption, and without counting it."""
         if self._version_of(base) != self._version:
             raise ConflictError("the metadata are others")
-        kept = {key: one for key, one in self.metadata["properties"].items() if key != name}
+        kept = {
+            key: kept_value
+            for key, kept_value in self.metadata["properties"].items()
+            if key != name
+        }
         self.metadata["properties"] = kept if value is None else {**kept, name: value}
         self._version += 1
 
     def _version_of(self, base: TableMetadata) -> int:
-        return next(version for one, version in self._loaded if one is base)
+        return next(version for metadata, version in self._loaded if metadata is base)
 
     def _swap(self, base: TableMetadata) -> None:
         self._others(self.between)
@@ -214,19 +220,19 @@ class MemoryCatalog:
             todo.pop(0)()
 
     def commit_vectors(self, change: VectorCommit) -> int:
-        """Not here."""
+        """Not supported here."""
         raise NotImplementedError(change)
 
     def append(self, rows: Any) -> None:
-        """Not here."""
+        """Not supported here."""
         raise NotImplementedError(rows)
 
     def check_append(self, rows: Any) -> None:
-        """Not here."""
+        """Not supported here."""
         raise NotImplementedError(rows)
 
     def rows(self, query: OwnQuery) -> Any:
-        """Not here."""
+        """Not supported here."""
         raise NotImplementedError(query)
 
 

@@ -25,7 +25,7 @@ LAST = 2**31 - 1
 
 
 def metrics(data_type: DataType, *files: dict[str, Any]) -> list[Any]:
-    """The statistics of column 7, of files that say what is given; there are others around it."""
+    """The statistics of column 7 for files with these metrics; there are others around it."""
 
     def around(file: dict[str, Any], name: str, other: Any) -> Any:
         if name not in file:
@@ -56,13 +56,13 @@ def metrics(data_type: DataType, *files: dict[str, Any]) -> list[Any]:
             "upper_bounds": pa.array([around(file, "most", b"x") for file in files], bounds),
         }
     )
-    found = column_metrics(Entries.of(table).data, Field(ID, "a", "", data_type), data_type)
-    found.validate(full=True)
-    assert found.type == statistics_type(data_type)
-    return found.to_pylist()  # type: ignore[no-any-return]
+    statistics = column_metrics(Entries.of(table).data, Field(ID, "a", "", data_type), data_type)
+    statistics.validate(full=True)
+    assert statistics.type == statistics_type(data_type)
+    return statistics.to_pylist()  # type: ignore[no-any-return]
 
 
-def known(least: Any, most: Any, nulls: int | None = 0, **changes: Any) -> dict[str, Any]:
+def stats_row(least: Any, most: Any, nulls: int | None = 0, **changes: Any) -> dict[str, Any]:
     exact = {"min_exact": True, "max_exact": True, "has_nan": False}
     return {"min": least, "max": most, "nulls": nulls, **exact, **changes}
 
@@ -89,13 +89,13 @@ def test_bounds_and_nulls_of_many_files() -> None:
         {"values": 10, "nulls": 3},
         {"least": struct.pack("<q", 2)},
     ) == [
-        known(-3, 7),
-        known(5, 5, 4),
-        known(None, None, 10),
-        known(None, None, None),
-        known(None, None, None),
-        known(None, None, 3),
-        known(2, None, None),
+        stats_row(-3, 7),
+        stats_row(5, 5, 4),
+        stats_row(None, None, 10),
+        stats_row(None, None, None),
+        stats_row(None, None, None),
+        stats_row(None, None, 3),
+        stats_row(2, None, None),
     ]
 
 
@@ -109,18 +109,21 @@ def test_a_field_is_whatever_has_an_id() -> None:
         table = table.append_column(name, pa.array([[(3, 1)]], pa.map_(pa.int32(), pa.int64())))
     for name in ("lower_bounds", "upper_bounds"):
         table = table.append_column(name, pa.nulls(1, pa.map_(pa.int32(), pa.binary())))
-    found = column_metrics(table, SimpleNamespace(id=3), INT)
-    assert found.to_pylist() == [known(None, None, 1)]
+    statistics = column_metrics(table, SimpleNamespace(id=3), INT)
+    assert statistics.to_pylist() == [stats_row(None, None, 1)]
 
 
 def test_bounds_of_before_an_int_became_a_long() -> None:
     narrow = {"least": struct.pack("<i", -3), "most": struct.pack("<i", 7)}
-    assert metrics(BIGINT, WHOLE | narrow, WHOLE | longs(1, 2)) == [known(-3, 7), known(1, 2)]
+    assert metrics(BIGINT, WHOLE | narrow, WHOLE | longs(1, 2)) == [
+        stats_row(-3, 7),
+        stats_row(1, 2),
+    ]
 
 
 def test_text_is_never_exact() -> None:
-    found = metrics(STRING, WHOLE | {"least": b"a text of more t", "most": b"b"})
-    assert found == [known(b"a text of more t", b"b", min_exact=False, max_exact=False)]
+    statistics = metrics(STRING, WHOLE | {"least": b"a text of more t", "most": b"b"})
+    assert statistics == [stats_row(b"a text of more t", b"b", min_exact=False, max_exact=False)]
 
 
 @pytest.mark.parametrize(
@@ -135,13 +138,13 @@ def test_text_is_never_exact() -> None:
 )
 def test_types(data_type: DataType, stored: tuple[bytes, bytes], expected: Any) -> None:
     file = WHOLE | {"least": stored[0], "most": stored[1], "nans": 0}
-    assert metrics(data_type, file) == [known(*expected)]
+    assert metrics(data_type, file) == [stats_row(*expected)]
 
 
 def test_a_nested_column_has_no_bounds() -> None:
     file = WHOLE | {"least": b"x", "most": b"y"}
     assert metrics(DataType.parse("ARRAY<INT>"), file) == [
-        known(None, None, min_exact=True, max_exact=True)
+        stats_row(None, None, min_exact=True, max_exact=True)
     ]
 
 
@@ -149,36 +152,36 @@ def test_a_nested_column_has_no_bounds() -> None:
     ("file", "expected"),
     [
         (longs(3, 2), None),  # crossed
-        (longs(1, 2) | {"nulls": 10}, None),  # a bound, and yet no value
+        (longs(1, 2) | {"nulls": 10}, None),  # a bound that is not a value
         (longs(1, 2) | {"nulls": 11}, None),  # more nulls than rows
-        (longs(1, 2) | {"nulls": -1}, known(1, 2, None)),
-        (longs(1, 2) | {"values": 9}, known(1, 2, None)),
-        (longs(1, 2) | {"values": 9, "nulls": 10}, known(1, 2, None)),
-        (longs(1, 2) | {"least": b"\x01"}, known(None, 2)),
-        (longs(1, 2) | {"rows": 0, "values": 0}, None),  # a bound of no rows
+        (longs(1, 2) | {"nulls": -1}, stats_row(1, 2, None)),
+        (longs(1, 2) | {"values": 9}, stats_row(1, 2, None)),
+        (longs(1, 2) | {"values": 9, "nulls": 10}, stats_row(1, 2, None)),
+        (longs(1, 2) | {"least": b"\x01"}, stats_row(None, 2)),
+        (longs(1, 2) | {"rows": 0, "values": 0}, None),  # a bound for no rows
     ],
     ids=str,
 )
-def test_what_contradicts_itself_is_not_known(file: dict[str, Any], expected: Any) -> None:
+def test_contradictions_are_unknown(file: dict[str, Any], expected: Any) -> None:
     assert metrics(BIGINT, WHOLE | file) == [expected]
 
 
 def test_floats_have_zeros_on_the_outer_side() -> None:
-    (found,) = metrics(DOUBLE, WHOLE | {"nans": 0} | doubles(0.0, -0.0))
-    assert math.copysign(1, found["min"]) == -1
-    assert math.copysign(1, found["max"]) == 1
+    (statistics,) = metrics(DOUBLE, WHOLE | {"nans": 0} | doubles(0.0, -0.0))
+    assert math.copysign(1, statistics["min"]) == -1
+    assert math.copysign(1, statistics["max"]) == 1
 
 
 @pytest.mark.parametrize(
     ("file", "expected"),
     [
-        (doubles(1.0, 2.0) | {"nans": 0}, known(1.0, 2.0)),
-        (doubles(1.0, 2.0) | {"nans": 3}, known(1.0, 2.0, has_nan=True)),
-        (doubles(1.0, 2.0), known(1.0, 2.0, has_nan=None)),
-        (doubles(1.0, 2.0) | {"nans": -1}, known(1.0, 2.0, has_nan=None)),
-        (doubles(1.0, NAN) | {"nans": 0}, known(None, None, has_nan=None)),
-        (doubles(NAN, NAN) | {"nans": 10}, known(None, None, has_nan=None)),
-        ({"nans": 10}, known(None, None, has_nan=True)),
+        (doubles(1.0, 2.0) | {"nans": 0}, stats_row(1.0, 2.0)),
+        (doubles(1.0, 2.0) | {"nans": 3}, stats_row(1.0, 2.0, has_nan=True)),
+        (doubles(1.0, 2.0), stats_row(1.0, 2.0, has_nan=None)),
+        (doubles(1.0, 2.0) | {"nans": -1}, stats_row(1.0, 2.0, has_nan=None)),
+        (doubles(1.0, NAN) | {"nans": 0}, stats_row(None, None, has_nan=None)),
+        (doubles(NAN, NAN) | {"nans": 10}, stats_row(None, None, has_nan=None)),
+        ({"nans": 10}, stats_row(None, None, has_nan=True)),
     ],
     ids=str,
 )
@@ -192,12 +195,12 @@ def test_what_is_counted_is_what_is_found(
 ) -> None:
     described, expected = [], []
     for rows in files:
-        numbers = [one for one in rows if one is not None and not math.isnan(one)]
-        nans = sum(one is not None and math.isnan(one) for one in rows)
+        numbers = [row for row in rows if row is not None and not math.isnan(row)]
+        nans = sum(row is not None and math.isnan(row) for row in rows)
         nulls = rows.count(None)
         file = {"rows": len(rows), "values": len(rows), "nulls": nulls, "nans": nans}
         least, most = min(numbers, default=None), max(numbers, default=None)
         bounds = {} if least is None or most is None else doubles(least, most)
         described.append(file | bounds)
-        expected.append(known(least, most, nulls, has_nan=nans > 0))
+        expected.append(stats_row(least, most, nulls, has_nan=nans > 0))
     assert metrics(DOUBLE, *described) == expected

@@ -32,13 +32,15 @@ def numbered(name: str, arrow_type: Any, number: int) -> pa.Field:
     return pa.field(name, arrow_type, metadata={"PARQUET:field_id": str(number)})
 
 
-def wanted(number: int, name: str, text: str, *inner: int, default: Any = None) -> ProjectedField:
+def projected(
+    number: int, name: str, text: str, *inner: int, default: Any = None
+) -> ProjectedField:
     return ProjectedField(number, name, DataType.parse(text), inner, default)
 
 
 @pytest.fixture
 def scan(tmp_path: Path) -> ParquetScan:
-    """Three rows in two row groups; the names are nobody's."""
+    """Three rows in two row groups; no table has these names."""
     inner = pa.struct([numbered("p", pa.int32(), 4), numbered("q", pa.string(), 5)])
     schema = pa.schema(
         [
@@ -57,41 +59,41 @@ def scan(tmp_path: Path) -> ParquetScan:
 def conformed(
     scan: ParquetScan, *fields: ProjectedField, constants: dict[int, Any] | None = None
 ) -> ConformedScan:
-    return ConformedScan(scan, {one.name: one for one in fields}, None, constants or {})
+    return ConformedScan(scan, {field.name: field for field in fields}, None, constants or {})
 
 
 def test_columns_are_found_by_their_ids_and_made_what_the_table_has(scan: ParquetScan) -> None:
-    found = conformed(
+    conformed_scan = conformed(
         scan,
-        wanted(2, "one", "STRING"),
-        wanted(1, "number", "BIGINT"),
-        wanted(3, "s", "ROW<`q` BIGINT, `new` DATE>", 4, 9),
-        wanted(6, "l", "ARRAY<ROW<`text` STRING>>", 5),
+        projected(2, "one", "STRING"),
+        projected(1, "number", "BIGINT"),
+        projected(3, "s", "ROW<`q` BIGINT, `new` DATE>", 4, 9),
+        projected(6, "l", "ARRAY<ROW<`text` STRING>>", 5),
     )
-    assert found.read().to_pydict() == {
+    assert conformed_scan.read().to_pydict() == {
         "one": ["x", "y", "z"],
         "number": [1, 2, None],
         "s": [{"q": 1, "new": None}, None, {"q": 3, "new": None}],
         "l": [[{"text": "a"}, None, {"text": None}], [], None],
     }
-    assert found.read([1], ["number"]).to_pydict() == {"number": [None]}
-    assert found.read(None, []).num_rows == 3
-    assert found.group_rows == (2, 1)
-    assert found.column_sizes(["one"]).tolist() == scan.column_sizes(["two"]).tolist()
+    assert conformed_scan.read([1], ["number"]).to_pydict() == {"number": [None]}
+    assert conformed_scan.read(None, []).num_rows == 3
+    assert conformed_scan.group_rows == (2, 1)
+    assert conformed_scan.column_sizes(["one"]).tolist() == scan.column_sizes(["two"]).tolist()
 
 
 def test_what_a_file_lacks_is_the_partition_value_else_the_default_else_null(
     scan: ParquetScan,
 ) -> None:
-    found = conformed(
+    conformed_scan = conformed(
         scan,
-        wanted(7, "parted", "BIGINT", default=pa.scalar(1, pa.int64())),
-        wanted(8, "default", "STRING", default=pa.scalar("old")),
-        wanted(9, "nothing", "DATE"),
-        wanted(1, "own", "INT", default=pa.scalar(5, pa.int32())),
+        projected(7, "parted", "BIGINT", default=pa.scalar(1, pa.int64())),
+        projected(8, "default", "STRING", default=pa.scalar("old")),
+        projected(9, "nothing", "DATE"),
+        projected(1, "own", "INT", default=pa.scalar(5, pa.int32())),
         constants={7: pa.scalar(70, pa.int32())},
     )
-    rows = found.read([1])
+    rows = conformed_scan.read([1])
     assert rows.to_pydict() == {
         "parted": [70],
         "default": ["old"],
@@ -102,16 +104,18 @@ def test_what_a_file_lacks_is_the_partition_value_else_the_default_else_null(
 
 
 def test_footers_are_trusted_only_for_columns_of_the_same_type(scan: ParquetScan) -> None:
-    found = conformed(scan, wanted(1, "a", "BIGINT"), wanted(1, "b", "INT"), wanted(9, "c", "INT"))
-    assert {name: one.name for name, one in found.described(["a", "b", "c"]).items()} == {
-        "b": "one"
-    }
+    conformed_scan = conformed(
+        scan, projected(1, "a", "BIGINT"), projected(1, "b", "INT"), projected(9, "c", "INT")
+    )
+    assert {
+        name: column.name for name, column in conformed_scan.described(["a", "b", "c"]).items()
+    } == {"b": "one"}
 
 
 def test_a_change_that_cannot_be_names_file_and_column(scan: ParquetScan) -> None:
-    found = conformed(scan, wanted(2, "n", "BOOLEAN"))
+    conformed_scan = conformed(scan, projected(2, "n", "BOOLEAN"))
     with pytest.raises(UnsupportedError, match=r"a\.parquet: column n: found STRING"):
-        found.read()
+        conformed_scan.read()
 
 
 def without_ids(folder: Path) -> ParquetScan:
@@ -130,8 +134,8 @@ MAPPING = """[{"field-id": 1, "names": ["b", "a"]},
 def test_names_mean_columns_where_files_have_no_ids(tmp_path: Path) -> None:
     scan = without_ids(tmp_path)
     mapping = NameMapping.of({"schema.name-mapping.default": MAPPING})
-    found = columns_by_id(file_columns(scan.metadata, "b"), mapping, "b")
-    assert {number: (one.name, one.inner_ids) for number, one in found.items()} == {
+    columns = columns_by_id(file_columns(scan.metadata, "b"), mapping, "b")
+    assert {number: (column.name, column.inner_ids) for number, column in columns.items()} == {
         1: ("a", ()),
         2: ("s", (3, 4, 7)),
     }
@@ -139,27 +143,27 @@ def test_names_mean_columns_where_files_have_no_ids(tmp_path: Path) -> None:
 
 def test_ids_of_a_file_count_more_than_names(scan: ParquetScan) -> None:
     mapping = NameMapping.of({"schema.name-mapping.default": '[{"field-id":9,"names":["one"]}]'})
-    found = columns_by_id(file_columns(scan.metadata, "a"), mapping, "a")
-    assert {number: one.name for number, one in found.items()} == {
+    columns = columns_by_id(file_columns(scan.metadata, "a"), mapping, "a")
+    assert {number: column.name for number, column in columns.items()} == {
         1: "one",
         2: "two",
         3: "three",
         6: "four",
     }
-    assert found[6].inner_ids == (4, 5)
+    assert columns[6].inner_ids == (4, 5)
 
 
-def test_places_are_ids_where_neither_ids_nor_a_mapping_are(tmp_path: Path) -> None:
+def test_positions_are_ids_without_ids_and_mapping(tmp_path: Path) -> None:
     scan = without_ids(tmp_path)
     assert NameMapping.of({}) is None
-    found = columns_by_id(file_columns(scan.metadata, "b"), None, "b")
-    assert {number: (one.name, one.inner_ids) for number, one in found.items()} == {
+    columns = columns_by_id(file_columns(scan.metadata, "b"), None, "b")
+    assert {number: (column.name, column.inner_ids) for number, column in columns.items()} == {
         1: ("a", ()),
         2: ("s", (-1, -2, -3)),
         3: ("other", ()),
     }
     with pytest.raises(UnsupportedError, match="column s: a map of structs without field ids"):
-        assert found[2].data_type is not None
+        assert columns[2].data_type is not None
 
 
 @pytest.mark.parametrize(
@@ -202,9 +206,9 @@ def test_defaults_are_read_as_iceberg_writes_them(
     text: str, json_value: Any, expected: Any
 ) -> None:
     field = Field(1, "a", "any", DataType.parse(text), initial_default=json_value)
-    found = ProjectedField.of(field)
-    assert found.missing(2).to_pylist() == [expected] * 2
-    assert found.missing(2).type == found.arrow_type
+    projected_field = ProjectedField.of(field)
+    assert projected_field.missing(2).to_pylist() == [expected] * 2
+    assert projected_field.missing(2).type == projected_field.arrow_type
 
 
 @pytest.mark.parametrize(
@@ -225,7 +229,7 @@ def test_a_default_that_cannot_be_is_said(text: str, json_value: Any) -> None:
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> MemoryCatalog:
-    """Two files; the column that they call `name` was dropped since, and another has its name."""
+    """Two files; their column `name` was dropped later, and another column has the name now."""
     made = MemoryCatalog(tmp_path / "t")
     made.add({"a.parquet": {"id": [1, 2], "name": ["x", "y"]}})
     made.add({"b.parquet": {"id": [3], "name": ["x"]}})
@@ -233,8 +237,8 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
 
 
 def rows_of(table: IcebergTable, where: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.scan(where).to_arrow().to_pylist()
-    return found
+    rows: list[dict[str, Any]] = table.scan(where).to_arrow().to_pylist()
+    return rows
 
 
 def test_the_index_of_a_dropped_column_is_not_asked_for_another_of_its_name(
@@ -271,11 +275,11 @@ def test_a_renamed_column_is_found_by_its_index_in_old_and_new_files(
     table = IcebergTable(catalog)
     table.build_indexes({"file-index.bloom-filter.columns": "called"}, progress=False)
     assert [row["id"] for row in rows_of(table, "called = 'x'")] == [1, 3, 5]
-    found = table.explain("called = 'xx'", columns=["id"])
-    assert [(one.index, one.outcome, one.files) for one in found.indexes] == [
+    explanation = table.explain("called = 'xx'", columns=["id"])
+    assert [(index.index, index.outcome, index.files) for index in explanation.indexes] == [
         ("bloom-filter", "ruled out", 2)
     ]
-    (stage,) = (one for one in found.stages if one.name == "file index")
+    (stage,) = (stage for stage in explanation.stages if stage.name == "file index")
     assert stage.dropped == {"bloom filter": 2}
 
 

@@ -1,4 +1,4 @@
-"""Settings of S3, as catalogs have them."""
+"""Settings of S3 in catalogs."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def test_options_of_settings(settings: dict[str, str], expected: dict[str, str])
 
 
 def test_credentials_that_the_catalog_gives_win_where_they_are_for() -> None:
-    given = [
+    credentials = [
         ("s3", {"s3.access-key-id": "1", "s3.secret-access-key": "2"}),
         ("s3://lake/other", {"s3.access-key-id": "3", "s3.secret-access-key": "4"}),
     ]
-    found = s3_options("s3://lake/t", KEYS | {"client.region": "x"}, given)
-    assert found == {"access_key": "1", "secret_key": "2", "region": "x"}
+    options = s3_options("s3://lake/t", KEYS | {"client.region": "x"}, credentials)
+    assert options == {"access_key": "1", "secret_key": "2", "region": "x"}
 
 
 class RemoteCatalog(MemoryCatalog):
-    """A table whose metadata say that it lies in S3."""
+    """A table whose metadata say that it is in S3."""
 
     options: Mapping[str, Any] = {}
 
@@ -84,7 +84,7 @@ ENDPOINT = {"endpoint_override": "http://127.0.0.1:9"}
 
 
 @pytest.mark.parametrize(
-    ("options", "given", "advice"),
+    ("options", "storage_options", "advice"),
     [
         ({}, None, f"; {NOTHING}: give storage_options, as {EXAMPLE}"),
         (ENDPOINT, None, f"; {READ_WITH}: give storage_options for others, as {EXAMPLE}"),
@@ -95,7 +95,7 @@ def test_the_catalogs_options_are_taken_and_the_error_says_what_to_give(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, str],
-    given: dict[str, str] | None,
+    storage_options: dict[str, str] | None,
     advice: str,
 ) -> None:
     catalog = RemoteCatalog(tmp_path / "t")
@@ -111,6 +111,6 @@ def test_the_catalogs_options_are_taken_and_the_error_says_what_to_give(
 
     monkeypatch.setattr(Storage, "read_heads", fail)
     with pytest.raises(StorageError) as raised:
-        IcebergTable(catalog, storage_options=given).count()
-    assert asked == [bool(options or given)]
+        IcebergTable(catalog, storage_options=storage_options).count()
+    assert asked == [bool(options or storage_options)]
     assert raised.value.problem == f"could not be read: 403{advice}"

@@ -1,4 +1,4 @@
-"""A table as it was at a moment."""
+"""A table as of a moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What partitions of data files say about columns, under specs that change."""
+"""Bounds from the partitions of data files, under changing specs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BIGINT, STRING = DataType("BIGINT"), DataType.parse("STRING")
 
 
 def spec(number: int, *fields: tuple[int, int, str, str]) -> PartitionSpec:
-    return PartitionSpec(number, tuple(PartitionField(*one) for one in fields))
+    return PartitionSpec(number, tuple(PartitionField(*field) for field in fields))
 
 
 def parted(
@@ -31,30 +31,30 @@ def parted(
 ) -> FilePartitions:
     fields = pa.StructArray.from_arrays(list(values.values()), list(values))
     data = pa.table({"spec_id": pa.array(spec_of, pa.int32()), "partition": fields})
-    return FilePartitions({one.id: one for one in specs}, data)
+    return FilePartitions({spec.id: spec for spec in specs}, data)
 
 
-def told(data_type: DataType, *files: dict[str, Any] | None) -> Statistics:
+def statistics_of(data_type: DataType, *files: dict[str, Any] | None) -> Statistics:
     whole = {"min_exact": True, "max_exact": True, "has_nan": False}
-    rows = [None if one is None else whole | one for one in files]
+    rows = [None if file is None else whole | file for file in files]
     return Statistics("a", data_type, pa.array(rows, statistics_type(data_type)))
 
 
-def narrowed(found: FilePartitions, known: Statistics, rows: Sequence[int]) -> list[Any]:
-    values = found.narrow(1, known, np.array(rows)).values
+def narrowed(partitions: FilePartitions, statistics: Statistics, rows: Sequence[int]) -> list[Any]:
+    values = partitions.narrow(1, statistics, np.array(rows)).values
     return [
-        None if one is None else (one["min"], one["max"], one["nulls"])
-        for one in values.to_pylist()
+        None if value is None else (value["min"], value["max"], value["nulls"])
+        for value in values.to_pylist()
     ]
 
 
 def test_bounds_of_partitions_and_manifests_are_taken_together() -> None:
-    found = parted(
+    partitions = parted(
         [spec(0, (1, 1000, "a_ten", "truncate[10]"))],
         [0] * 5,
         a_ten=pa.array([10, 10, 10, 20, None], pa.int64()),
     )
-    known = told(
+    statistics = statistics_of(
         BIGINT,
         {"min": 5, "max": 15, "nulls": 0},
         {"min": 12, "max": 50, "nulls": 2},
@@ -62,7 +62,7 @@ def test_bounds_of_partitions_and_manifests_are_taken_together() -> None:
         {"min": 1, "max": 2, "nulls": 0},
         {"min": None, "max": None, "nulls": None},
     )
-    assert narrowed(found, known, [9, 9, 9, 9, 9]) == [
+    assert narrowed(partitions, statistics, [9, 9, 9, 9, 9]) == [
         (10, 15, 0),
         (12, 19, 2),
         (10, 19, None),
@@ -72,11 +72,11 @@ def test_bounds_of_partitions_and_manifests_are_taken_together() -> None:
 
 
 def test_a_bound_of_a_partition_is_not_exact() -> None:
-    found = parted(
+    partitions = parted(
         [spec(0, (1, 1000, "a_ten", "truncate[10]"))], [0], a_ten=pa.array([10], pa.int64())
     )
-    known = told(BIGINT, {"min": 5, "max": 15, "nulls": 0})
-    (value,) = found.narrow(1, known, np.array([9])).values.to_pylist()
+    statistics = statistics_of(BIGINT, {"min": 5, "max": 15, "nulls": 0})
+    (value,) = partitions.narrow(1, statistics, np.array([9])).values.to_pylist()
     assert (value["min_exact"], value["max_exact"]) == (False, True)
 
 
@@ -84,32 +84,32 @@ def test_values_count_only_for_files_whose_spec_has_the_field() -> None:
     specs = [
         spec(0, (1, 1000, "old", "identity"), (2, 1001, "b", "bucket[4]")),
         spec(1, (2, 1001, "b", "bucket[4]")),
-        spec(2, (1, 1000, "new", "identity")),  # the same field, which was given another name
+        spec(2, (1, 1000, "new", "identity")),  # the same field, renamed
     ]
-    found = parted(
+    partitions = parted(
         specs,
         [0, 1, 2],
         new=pa.array(["x", None, None]),
         b=pa.array([1, 2, None], pa.int32()),
     )
-    unknown = told(STRING, None, None, None)
-    assert narrowed(found, unknown, [5, 5, 5]) == [
+    unknown = statistics_of(STRING, None, None, None)
+    assert narrowed(partitions, unknown, [5, 5, 5]) == [
         (b"x", b"x", None),
         None,
         (None, None, 5),
     ]
-    assert {number: values.to_pylist() for number, values in found.identities.items()} == {
+    assert {number: values.to_pylist() for number, values in partitions.identities.items()} == {
         1: [{"value": "x"}, None, {"value": None}]
     }
-    assert found.columns({1: STRING}) == {}
-    (buckets,) = found.buckets(2)
+    assert partitions.columns({1: STRING}) == {}
+    (buckets,) = partitions.buckets(2)
     assert (buckets.count, buckets.files.tolist()) == (4, [True, True, False])
     assert buckets.numbers.tolist() == [1, 2, -1]
 
 
 def test_columns_of_partitions_are_those_of_all_files_and_no_floats() -> None:
     fields = [(1, 1000, "a", "identity"), (2, 1001, "f", "identity"), (3, 1002, "v", "void")]
-    found = parted(
+    partitions = parted(
         [spec(0, *fields), spec(1, *fields[:1])],
         [0, 0],
         a=pa.array([1, None], pa.int32()),
@@ -117,17 +117,17 @@ def test_columns_of_partitions_are_those_of_all_files_and_no_floats() -> None:
         v=pa.array(["x", "y"]),
     )
     types = {1: BIGINT, 2: DataType("DOUBLE"), 3: STRING}
-    columns = found.columns(types)
-    assert {number: (one.type, one.to_pylist()) for number, one in columns.items()} == {
+    columns = partitions.columns(types)
+    assert {number: (column.type, column.to_pylist()) for number, column in columns.items()} == {
         1: (pa.int64(), [1, None])
     }
-    assert set(found.identities) == {1, 2}
+    assert set(partitions.identities) == {1, 2}
 
 
 def test_a_partition_field_whose_column_was_dropped_says_nothing() -> None:
-    found = parted([spec(0, (9, 1000, "gone", "identity"))], [0], other=pa.array([1]))
-    assert found.identities == {}
-    assert found.buckets(9) == []
+    partitions = parted([spec(0, (9, 1000, "gone", "identity"))], [0], other=pa.array([1]))
+    assert partitions.identities == {}
+    assert partitions.buckets(9) == []
 
 
 def test_a_table_without_files_has_no_partitions() -> None:
@@ -137,9 +137,9 @@ def test_a_table_without_files_has_no_partitions() -> None:
             "partition": pa.array([], pa.struct([("a", "int32")])),
         }
     )
-    found = FilePartitions({0: spec(0, (1, 1000, "a", "identity"))}, data)
-    assert found.identities == {}
-    assert found.columns({1: BIGINT}) == {}
+    partitions = FilePartitions({0: spec(0, (1, 1000, "a", "identity"))}, data)
+    assert partitions.identities == {}
+    assert partitions.columns({1: BIGINT}) == {}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_table_without_files_has_no_partitions() -> None:
         (DataType("DECIMAL", precision=30, scale=2), [Decimal("14.20")], [1420]),
         (DataType("TIMESTAMP", precision=6), [1510871468000001], [1510871468000001]),
     ],
-    ids=lambda one: str(one) if isinstance(one, DataType) else "",
+    ids=lambda value: str(value) if isinstance(value, DataType) else "",
 )
 def test_only_files_of_the_buckets_of_values_are_left(
     data_type: DataType, values: list[Any], keys: list[Any]
@@ -160,7 +160,7 @@ def test_only_files_of_the_buckets_of_values_are_left(
     other = next(number for number in range(16) if number not in numbers)
     files = [*numbers.tolist(), other, -1, other]
     mask = np.array([True] * (len(files) - 1) + [False])  # the last has no buckets
-    unknown = told(data_type, *[None] * len(files))
+    unknown = statistics_of(data_type, *[None] * len(files))
     bounds = BucketedBounds(
         unknown, np.full(len(files), 9), [Buckets(16, mask, np.array(files, np.int64))]
     )

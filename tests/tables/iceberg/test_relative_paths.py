@@ -1,4 +1,4 @@
-"""Tables whose metadata have paths without a root: the catalog says what these are below."""
+"""Tables whose metadata have paths without a root, which is known from the catalog."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ BLOOM = {"file-index.bloom-filter.columns": "id"}
 
 
 class RelativeCatalog(MemoryCatalog):
-    """A table that is `lake/t`, below the working folder."""
+    """A table `lake/t` below the working folder."""
 
     def _relative(self, path: str) -> str:
         return "lake" + path.removeprefix(str(self.folder.parent))
 
-    def add(self, *given: Any, **named: Any) -> int:
-        number = super().add(*given, **named)
+    def add(self, *arguments: Any, **named: Any) -> int:
+        number = super().add(*arguments, **named)
         self.metadata["location"] = self._relative(str(self.folder))
         for file in self.files[number]:
             file["file_path"] = self._relative(file["file_path"])
@@ -45,11 +45,11 @@ def test_files_are_found_below_the_working_folder(
     catalog.add({"a.parquet": {"id": [1, 2], "name": ["x", "y"]}})
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)  # Python may have gone on since Java was started
+    monkeypatch.chdir(elsewhere)  # Python may have moved on since Java was started
     table = IcebergTable(catalog)
     assert table.location == str(tmp_path / "lake" / "t")
     assert table.build_indexes(BLOOM, progress=False).indexed == 1
-    assert [one.name for one in catalog.puffins()] == list(catalog.listed().values())
+    assert [puffin.name for puffin in catalog.puffins()] == list(catalog.listed().values())
     assert table.scan("id = 2").to_arrow().to_pylist() == [{"id": 2, "name": "y"}]
     assert not table.verify().problems
     assert not table.clean(older_than=timedelta(0)).removed

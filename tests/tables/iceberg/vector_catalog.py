@@ -30,9 +30,9 @@ class VectorCatalog(MemoryCatalog):
         super().__init__(folder)
         self.metadata["format-version"] = 3
         self.meanwhile: list[Callable[[], object]] = []
-        """What others do before a commit of vectors, each once."""
+        """Actions of others before a commit of vectors, each done once."""
         self.changes: list[VectorCommit] = []
-        """What was committed."""
+        """The commits."""
 
     @property
     def current(self) -> list[dict[str, Any]]:
@@ -41,8 +41,8 @@ class VectorCatalog(MemoryCatalog):
 
     @property
     def vectors(self) -> list[dict[str, Any]]:
-        """Those of deletion vectors."""
-        return [one for one in self.current if one["content"] == 1]
+        """The entries of deletion vectors."""
+        return [entry for entry in self.current if entry["content"] == 1]
 
     def puffin_files(self) -> list[Path]:
         """The files with vectors, committed or not."""
@@ -53,43 +53,47 @@ class VectorCatalog(MemoryCatalog):
         return IcebergTable(self)
 
     def entries(self, snapshot_id: int) -> pa.Table:
-        """The files of a snapshot, with the places of vectors."""
-        found = super().entries(snapshot_id)
+        """The files of a snapshot, with the ranges of vectors."""
+        table = super().entries(snapshot_id)
         for name, kind in _PLACE.items():
-            values = [one.get(name) for one in self.files[snapshot_id]]
-            found = found.append_column(name, pa.array(values, kind))
-        return found
+            values = [file.get(name) for file in self.files[snapshot_id]]
+            table = table.append_column(name, pa.array(values, kind))
+        return table
 
     def commit_vectors(self, change: VectorCommit) -> int:
-        """Replace vectors; a file that is gone, or another vector of it, is a conflict."""
+        """Replace vectors; a file that is gone, or another vector for it, is a conflict."""
         while self.meanwhile:
             self.meanwhile.pop(0)()
-        gone = {(one.path, one.offset) for one in change.removed}
+        gone = {(file.path, file.offset) for file in change.removed}
         kept = [
-            one for one in self.current if (one["file_path"], one.get("content_offset")) not in gone
+            entry
+            for entry in self.current
+            if (entry["file_path"], entry.get("content_offset")) not in gone
         ]
         if len(self.current) - len(kept) != len(gone):
             raise ConflictError("a vector to be removed is not there")
-        taken = {one.get("referenced_data_file") for one in kept}
-        for one in change.added:
-            if one.data_file in taken or all(file["file_path"] != one.data_file for file in kept):
-                raise ConflictError(f"{one.data_file}: is gone, or has another vector")
+        taken = {file.get("referenced_data_file") for file in kept}
+        for vector in change.added:
+            if vector.data_file in taken or all(
+                file["file_path"] != vector.data_file for file in kept
+            ):
+                raise ConflictError(f"{vector.data_file}: is gone, or has another vector")
         number = self.add({})
         self.files[number] = kept
         self.files[number] += (
             {
                 "sequence_number": self.metadata["snapshots"][-1]["sequence-number"],
                 "content": 1,
-                "file_path": one.path,
+                "file_path": file.path,
                 "file_format": "PUFFIN",
-                "spec_id": one.spec_id,
-                "record_count": one.cardinality,
-                "file_size_in_bytes": one.size,
-                "referenced_data_file": one.data_file,
-                "content_offset": one.offset,
-                "content_size_in_bytes": one.length,
+                "spec_id": file.spec_id,
+                "record_count": file.cardinality,
+                "file_size_in_bytes": file.size,
+                "referenced_data_file": file.data_file,
+                "content_offset": file.offset,
+                "content_size_in_bytes": file.length,
             }
-            for one in change.added
+            for file in change.added
         )
         self.changes.append(change)
         return number

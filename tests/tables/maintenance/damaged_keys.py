@@ -1,4 +1,4 @@
-"""Tables with a primary key whose index files are made to say what is not so."""
+"""Tables with a primary key whose index files are changed to be wrong."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def seen(table: PaimonTable) -> list[tuple[int, str]]:
     """Key and text of all rows, as readers see them."""
     table.refresh()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AlcidWarning)  # of level 0
-        found = table.scan(columns=["id", "v"]).to_arrow()
-    return sorted(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+        warnings.simplefilter("ignore", AlcidWarning)  # on level 0
+        rows = table.scan(columns=["id", "v"]).to_arrow()
+    return sorted(zip(rows["id"].to_pylist(), rows["v"].to_pylist(), strict=True))
 
 
 def all_of(**texts: Iterable[int]) -> list[tuple[int, str]]:
@@ -70,22 +70,22 @@ def buckets(table: PaimonTable) -> Buckets:
 
 
 def count_repaired(table: PaimonTable) -> int:
-    """Repair a table; how many rows and hashes were repaired."""
-    return sum(one.count for one in table.repair().repaired)
+    """Repair a table; returns how many rows and hashes were repaired."""
+    return sum(repair.count for repair in table.repair().repaired)
 
 
 def drop_vectors(table: PaimonTable) -> None:
-    """Lose all deletion vectors, as a writer that does not know of them."""
-    entries = [entry for one in buckets(table) for entry in one.vectors]
+    """Lose all deletion vectors, as a writer that does not know them."""
+    entries = [entry for bucket in buckets(table) for entry in bucket.vectors]
     commit(table, Change(kind="COMPACT", index_deleted=entries))
 
 
 def swap_levels(table: PaimonTable, bucket: Bucket) -> None:
-    """Let two files of a bucket change their levels, and with it their ages."""
-    first, second = (one.entry for one in bucket.sorted_files)
+    """Swap the levels of two files of a bucket, and with them their ages."""
+    first, second = (file.entry for file in bucket.sorted_files)
     moved = [
-        one.with_file(replace(one.file, level=other.file.level))
-        for one, other in ((first, second), (second, first))
+        file.with_file(replace(file.file, level=other.file.level))
+        for file, other in ((first, second), (second, first))
     ]
     commit(table, Change(kind="COMPACT", deleted=[first, second], added=moved))
 
@@ -105,9 +105,9 @@ def forget(table: PaimonTable, ids: Iterable[int], *, stays_full: bool = False) 
     """
     gone = HashIndex(hashes_of(ids))
     for bucket in list(buckets(table)):
-        known = read_hashes(keyed_of(table), bucket)
-        kept = HashIndex(known.hashes[~gone.contains(known.hashes)])
-        lost = len(known) - len(kept)
+        index = read_hashes(keyed_of(table), bucket)
+        kept = HashIndex(index.hashes[~gone.contains(index.hashes)])
+        lost = len(index) - len(kept)
         if lost and stays_full:
             first = 1000 * (table.snapshot_id or 0)
             kept = kept.union(hashes_of(range(first, first + lost)))
@@ -122,9 +122,9 @@ def put_hashes(table: PaimonTable, bucket: Bucket, hashes: HashIndex) -> None:
 
 
 def homes(table: PaimonTable) -> dict[int, list[int]]:
-    """The buckets of each hash, as the hash indexes have them."""
-    found: dict[int, list[int]] = {}
+    """The buckets of each hash, according to the hash indexes."""
+    bucket_numbers: dict[int, list[int]] = {}
     for bucket in buckets(table):
-        for one in read_hashes(keyed_of(table), bucket).hashes.tolist():
-            found.setdefault(one, []).append(bucket.number)
-    return found
+        for hash_ in read_hashes(keyed_of(table), bucket).hashes.tolist():
+            bucket_numbers.setdefault(hash_, []).append(bucket.number)
+    return bucket_numbers

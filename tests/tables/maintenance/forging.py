@@ -1,4 +1,4 @@
-"""Golden tables of Paimon that say what is not so, with metadata that is whole."""
+"""Golden tables of Paimon with wrong but intact metadata."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def state_of(table: Path) -> TableState:
 
 
 def snapshot_of(table: Path) -> Snapshot:
-    found = state_of(table).snapshot
-    assert found is not None
-    return found
+    snapshot = state_of(table).snapshot
+    assert snapshot is not None
+    return snapshot
 
 
 def same(entry: ManifestEntry) -> list[ManifestEntry]:
@@ -41,7 +41,7 @@ def same(entry: ManifestEntry) -> list[ManifestEntry]:
 
 
 def with_file(**change: Any) -> Changes:
-    """Every file otherwise described."""
+    """Change the description of every file."""
     return lambda entry: [entry.with_file(replace(entry.file, **change))]
 
 
@@ -50,7 +50,7 @@ def forge(
     files: Changes = same,
     indexes: Callable[[list[IndexEntry]], Iterable[IndexEntry]] | None = None,
 ) -> None:
-    """Let the latest snapshot say otherwise of its files, and of its index files."""
+    """Change the entries of the latest snapshot for its files and its index files."""
     state, unique = state_of(table), uuid.uuid4()
     folder, snapshot = TableFolder(Storage.open(table)), snapshot_of(table)
 
@@ -79,7 +79,7 @@ def forge(
 
 
 def flip(path: Path, offset: int) -> None:
-    """Turn all bits of a byte; a negative offset counts from the end."""
+    """Invert all bits of a byte; a negative offset counts from the end."""
     data = bytearray(path.read_bytes())
     data[offset] ^= 0xFF
     path.write_bytes(data)
@@ -92,7 +92,7 @@ def one_file(table: Path, pattern: str) -> Path:
 
 def vector_entries(table: Path) -> list[IndexEntry]:
     """The index files with deletion vectors."""
-    return [one for one in state_of(table).indexes if one.index_type == DELETION_VECTORS]
+    return [index for index in state_of(table).indexes if index.index_type == DELETION_VECTORS]
 
 
 def put_vectors(

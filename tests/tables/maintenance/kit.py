@@ -29,7 +29,7 @@ Files = dict[str, IndexedFile]
 
 
 class Workers(Threads):
-    """An engine of several workers, to which work goes and from which results come in bytes."""
+    """An engine of several workers that exchanges work and results as bytes."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -59,14 +59,14 @@ def verified(storage: Storage, **options: Any) -> VerifyReport:
 
 
 def checks(report: VerifyReport) -> dict[str, IndexCheck]:
-    """What was found, by `bitmap of 'id'`."""
-    return {f"{one.index_type} of {one.column!r}": one for one in report.indexes}
+    """The checks, by `bitmap of 'id'`."""
+    return {f"{index.index_type} of {index.column!r}": index for index in report.indexes}
 
 
 def problems(report: VerifyReport) -> list[tuple[str, str]]:
-    """File and place of each problem."""
+    """File and part of each problem."""
     assert len(report.problems) == report.problem_count
-    return [(one.file, one.what) for one in report.problems]
+    return [(problem.file, problem.what) for problem in report.problems]
 
 
 def forge(
@@ -74,7 +74,7 @@ def forge(
     options: Mapping[str, str | int | float],
     change: Callable[[Files], None],
 ) -> str:
-    """Write a bundle of all files with right checksums, after something in it was changed."""
+    """Write a bundle of all files with correct checksums, after a change in its content."""
     listing = list_data_files(storage)
     columns = listing.paths.to_pylist(), listing.sizes.tolist(), listing.versions.to_pylist()
     files: Files = {}
@@ -85,26 +85,26 @@ def forge(
     change(files)
     data = io.BytesIO()
     with BundleWriter(data) as writer:
-        for found in files.values():
-            found.add_to(writer)
+        for indexed in files.values():
+            indexed.add_to(writer)
     return folder_of(storage).put(data.getvalue())
 
 
-def with_payload(found: IndexedFile, kind: PayloadKind, payload: bytes | None) -> IndexedFile:
-    return replace(found, payloads={**found.payloads, kind: payload})
+def with_payload(indexed: IndexedFile, kind: PayloadKind, payload: bytes | None) -> IndexedFile:
+    return replace(indexed, payloads={**indexed.payloads, kind: payload})
 
 
-def with_statistics(found: IndexedFile, column: str, **change: Any) -> IndexedFile:
-    known: ColumnStatistics = replace(found.entry.statistics[column], **change)
-    statistics = {**found.entry.statistics, column: known}
-    return replace(found, entry=replace(found.entry, statistics=statistics))
+def with_statistics(indexed: IndexedFile, column: str, **change: Any) -> IndexedFile:
+    changed_statistics: ColumnStatistics = replace(indexed.entry.statistics[column], **change)
+    statistics = {**indexed.entry.statistics, column: changed_statistics}
+    return replace(indexed, entry=replace(indexed.entry, statistics=statistics))
 
 
-def with_entry(found: IndexedFile, **change: Any) -> IndexedFile:
-    return replace(found, entry=replace(found.entry, **change))
+def with_entry(indexed: IndexedFile, **change: Any) -> IndexedFile:
+    return replace(indexed, entry=replace(indexed.entry, **change))
 
 
 def set_age(path: str, seconds: float) -> None:
-    """Let a file on the disk have been changed so long ago."""
+    """Set the modification time of a file on the disk to this long ago."""
     status = os.stat(path)  # noqa: PTH116
     os.utime(path, (status.st_atime, status.st_mtime - seconds))

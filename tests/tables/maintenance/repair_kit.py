@@ -36,13 +36,15 @@ INDEXES = {"file-index.bitmap.columns": "name", "file-index.bloom-filter.columns
 
 def rows_of(ids: Iterable[int]) -> pa.Table:
     keys = list(ids)
-    return pa.table({"id": pa.array(keys, pa.int64()), "name": [f"n{one % 5}" for one in keys]})
+    return pa.table({"id": pa.array(keys, pa.int64()), "name": [f"n{key % 5}" for key in keys]})
 
 
 def made(path: Path, kind: str = "any bucket", options: Mapping[str, str] = {}) -> PaimonTable:
-    """Two files, of ids 0 to 9 and 10 to 19; 1 and 11 are deleted."""
-    given = KINDS[kind]
-    table = create(path, **{**given, "options": {**VECTORS, **given.get("options", {}), **options}})
+    """Two files, with ids 0 to 9 and 10 to 19; 1 and 11 are deleted."""
+    settings = KINDS[kind]
+    table = create(
+        path, **{**settings, "options": {**VECTORS, **settings.get("options", {}), **options}}
+    )
     write = table.upsert if table.snapshot.schema.primary_keys else table.append
     for first in (0, 10):
         write(rows_of(range(first, first + 10)))
@@ -57,38 +59,42 @@ def ids(table: PaimonTable) -> list[int]:
 
 
 def without(*gone: int) -> list[int]:
-    return [one for one in range(20) if one not in gone]
+    return [key for key in range(20) if key not in gone]
 
 
 def data_files(path: Path) -> list[str]:
-    """The names of the data files that hold 0 and 10."""
+    """The names of the data files with ids 0 and 10."""
     table = alcid.paimon(path)
-    found = {
-        one.file.name: pa.parquet.read_table(path / one.path, partitioning=None)["id"][0].as_py()
-        for one in table.snapshot.placed
-        if one.file.delete_rows == 0 or one.file.delete_rows is None
+    keys_by_name = {
+        placed.file.name: pa.parquet.read_table(path / placed.path, partitioning=None)["id"][
+            0
+        ].as_py()
+        for placed in table.snapshot.placed
+        if placed.file.delete_rows == 0 or placed.file.delete_rows is None
     }
-    return sorted(found, key=lambda name: found[name])
+    return sorted(keys_by_name, key=lambda name: keys_by_name[name])
 
 
 def change_entries(path: Path, change: Callable[[IndexEntry], IndexEntry]) -> None:
-    """Let the index manifest say otherwise of all files of vectors."""
-    forge(path, indexes=lambda every: [change(one) if one.ranges else one for one in every])
+    """Change the index manifest's entries for all files of vectors."""
+    forge(path, indexes=lambda every: [change(entry) if entry.ranges else entry for entry in every])
 
 
-def told(report: RepairReport) -> list[tuple[str, str, str, str]]:
-    return sorted((one.file, one.what, one.problem, one.done) for one in report.repaired)
+def repair_lines(report: RepairReport) -> list[tuple[str, str, str, str]]:
+    return sorted(
+        (repair.file, repair.what, repair.problem, repair.done) for repair in report.repaired
+    )
 
 
 def repaired(table: PaimonTable, *, commits: int = 1) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
-    files = {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")}
-    before, forged = table.snapshot_id, {one.path for one in table.verify().leftovers}
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
+    files = {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")}
+    before, forged = table.snapshot_id, {leftover.path for leftover in table.verify().leftovers}
     trial = table.repair(dry_run=True)
-    assert {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")} == files
+    assert {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")} == files
     report = table.repair()
-    assert (told(trial), trial.not_repaired, trial.commits, trial.dry_run) == (
-        told(report),
+    assert (repair_lines(trial), trial.not_repaired, trial.commits, trial.dry_run) == (
+        repair_lines(report),
         report.not_repaired,
         commits,
         True,
@@ -98,23 +104,23 @@ def repaired(table: PaimonTable, *, commits: int = 1) -> RepairReport:
     again = table.repair()
     assert (again.repaired, again.commits, again.snapshot_id) == ((), 0, None)
     assert again.not_repaired == report.not_repaired
-    found = table.verify()
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_repaired
+    report_after = table.verify()
+    assert [(problem.file, problem.what, problem.problem) for problem in report_after.problems] == [
+        (repair.file, repair.what, repair.problem) for repair in report.not_repaired
     ]
-    assert {one.path for one in found.leftovers} == forged
+    assert {leftover.path for leftover in report_after.leftovers} == forged
     return report
 
 
 def damage(path: Path, data_file: str) -> tuple[Path, bytes]:
-    """Flip a bit in the vector of a data file; its index file, and what that was."""
+    """Flip a bit in the vector of a data file; returns its index file and the original bytes."""
     for entry in vector_entries(path):
-        for place in entry.ranges or ():
-            if place.data_file == data_file:
-                found = next(path.rglob(entry.name))
-                before = found.read_bytes()
-                flip(found, place.offset + 12)
-                return found, before
+        for vector_range in entry.ranges or ():
+            if vector_range.data_file == data_file:
+                index_file = next(path.rglob(entry.name))
+                before = index_file.read_bytes()
+                flip(index_file, vector_range.offset + 12)
+                return index_file, before
     raise AssertionError(data_file)
 
 

@@ -1,4 +1,4 @@
-"""Clean: what is merged, what is removed, and what is left alone."""
+"""Clean: what is merged, what is removed, and what is kept."""
 
 from __future__ import annotations
 
@@ -59,16 +59,16 @@ def build_one_by_one(storage: Storage, count: int, first: int = 0) -> FolderInde
 
 
 def named(moment: datetime) -> str:
-    """A name that was given at another time."""
+    """A name as it would have been given at another time."""
     return moment.strftime("%Y%m%dT%H%M%S.%fZ") + new_name()[23:].removesuffix(".puffin")
 
 
 def removed(report: CleanReport) -> list[tuple[str, str]]:
-    return [(one.path, one.reason) for one in report.removed]
+    return [(file.path, file.reason) for file in report.removed]
 
 
 def kept(report: CleanReport) -> list[tuple[str, str]]:
-    return [(one.path, one.reason) for one in report.kept]
+    return [(file.path, file.reason) for file in report.kept]
 
 
 def test_bundles_become_one_and_the_old_go_later(storage: Storage) -> None:
@@ -150,7 +150,7 @@ def test_a_bundle_of_dead_files_alone_vanishes_in_the_end(local: Storage) -> Non
     local.delete([path_of(0)])
     assert len(cleaned(local).written) == 1
     reasons = [
-        sorted({one.reason for one in cleaned(local, older_than=NOW).removed}) for _ in range(2)
+        sorted({file.reason for file in cleaned(local, older_than=NOW).removed}) for _ in range(2)
     ]
     assert (reasons, bundle_names(local)) == ([["replaced"], ["empty"]], [])
 
@@ -242,8 +242,8 @@ def test_jobs_are_removed_when_all_of_them_is_old(local: Storage) -> None:
     days = 86400.0
     recent = named(datetime.now(UTC) - HOUR)
     stage(OLD, [3 * days, 2 * days])
-    stage("20200101T000000.000000Z-aaaaaaaaaaaa", [3 * days, 0])  # still at work after years
-    stage(recent, [3 * days])  # moved there, with the time that it had
+    stage("20200101T000000.000000Z-aaaaaaaaaaaa", [3 * days, 0])  # still running after years
+    stage(recent, [3 * days])  # moved there, with the modification time it had
     stage("by-hand", [2 * days])
     report = cleaned(local)
     gone = [OLD, "by-hand"]
@@ -265,15 +265,17 @@ def test_jobs_go_by_their_names_where_files_have_no_time(
     real = Storage.list
 
     def with_tags(self: Storage, under: str = "", **options: Any) -> Listing:
-        found = real(self, under, **options)
-        return Listing(found.paths, found.sizes, pa.array(['"abc"'] * len(found), pa.string()))
+        listing = real(self, under, **options)
+        return Listing(
+            listing.paths, listing.sizes, pa.array(['"abc"'] * len(listing), pa.string())
+        )
 
     for job in (OLD, named(datetime.now(UTC)), "by-hand"):
         storage.put(f"_alcid/staging/{job}/a.parquet", b"12345")
     monkeypatch.setattr(Storage, "list", with_tags)
     report = cleaned(storage)
     assert removed(report) == [(f"_alcid/staging/{OLD}", "staged")]
-    assert [one.since is None for one in report.kept] == [False, True]
+    assert [file.since is None for file in report.kept] == [False, True]
     assert len(storage.list("_alcid/staging")) == 2
 
 
@@ -357,7 +359,7 @@ def test_an_age_below_zero_is_an_error(local: Storage) -> None:
         cleaned(local, older_than=-DAY)
 
 
-def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
+def test_a_report_is_text_and_plain_values(local: Storage) -> None:
     build_one_by_one(local, 2)
     local.put(f"_alcid/staging/{OLD}/a.parquet", b"12345")
     set_age(f"{local.location}/_alcid/staging/{OLD}/a.parquet", 2 * 86400)
@@ -368,6 +370,6 @@ def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
     assert first.startswith("merged 2 bundles to 1 and removed 1 leftover (5 B) in ")
     assert first.endswith(" s; 2 too young")
     assert others == ["staged: 1"]
-    told = json.loads(json.dumps(report.to_dict()))
-    assert (told["dry_run"], len(told["merged"]), len(told["kept"])) == (False, 2, 2)
-    assert told["removed"][0]["path"] == f"_alcid/staging/{OLD}"
+    as_json = json.loads(json.dumps(report.to_dict()))
+    assert (as_json["dry_run"], len(as_json["merged"]), len(as_json["kept"])) == (False, 2, 2)
+    assert as_json["removed"][0]["path"] == f"_alcid/staging/{OLD}"

@@ -1,4 +1,4 @@
-"""Clean beside an Iceberg table's metadata: what goes, and all that is left alone."""
+"""Clean next to an Iceberg table's metadata: what is removed, and all that is kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NO_FILES = pa.table(
 
 
 def metadata_json(folder: Path) -> str:
-    """A table with one snapshot, which has no data, and lists one statistics file."""
+    """A table with one snapshot, which has no data and lists one statistics file."""
     statistics = {
         "snapshot-id": 7,
         "statistics-path": f"file:{folder}/metadata/{LISTED}",
@@ -58,7 +58,7 @@ def metadata_json(folder: Path) -> str:
         "manifest-list": f"{folder}/metadata/snap-7.avro",
         "schema-id": 0,
     }
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format-version": 2,
         "table-uuid": "4b0a1c2d-0000-0000-0000-000000000000",
         "location": str(folder),
@@ -78,18 +78,18 @@ def metadata_json(folder: Path) -> str:
         "snapshots": [snapshot],
         "statistics": [statistics],
     }
-    return json.dumps(found)
+    return json.dumps(content)
 
 
 @pytest.fixture
 def metadata(tmp_path: Path) -> Path:
-    """The folder of metadata, with files of others and one that the snapshot lists; all are old."""
+    """The folder of metadata, with unrelated files and one that the snapshot lists; all are old."""
     folder = tmp_path / "t" / "metadata"
     (folder / "_alcid").mkdir(parents=True)
     (folder.parent / "data").mkdir()
     for name in ("v3.metadata.json", "snap-7.avro", "version-hint.text", "../data/a.parquet"):
         (folder / name).write_bytes(b"any bytes")
-    for name in (LOST, "cut.stats"):  # which are no business of ours there
+    for name in (LOST, "cut.stats"):  # which do not concern us there
         (folder / "../data" / name).write_bytes(b"any bytes")
     put_bundle(folder / LISTED)
     with alcid.puffin.create(folder / "7-of-others.stats", properties={"created-by": "Iceberg"}):
@@ -117,7 +117,9 @@ def clean(metadata: Path, **options: Any) -> CleanReport:
 
 
 def named(report: CleanReport) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    return tuple([(one.path, one.reason) for one in some] for some in (report.removed, report.kept))  # type: ignore[return-value]
+    return tuple(
+        [(file.path, file.reason) for file in some] for some in (report.removed, report.kept)
+    )  # type: ignore[return-value]
 
 
 def test_what_is_listed_and_what_is_not_ours_stays(metadata: Path) -> None:
@@ -126,8 +128,8 @@ def test_what_is_listed_and_what_is_not_ours_stays(metadata: Path) -> None:
     assert everything(metadata) == before
 
 
-def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -> None:
-    """Nobody else removes it: Iceberg's own procedures pass over names that begin with a dot."""
+def test_drafts_of_a_killed_delete_next_to_the_data_are_removed(metadata: Path) -> None:
+    """Nothing else removes it: Iceberg's own procedures skip names that begin with a dot."""
     before = everything(metadata)
     (metadata / "../data/city=Graz").mkdir()
     left = [metadata / "../data" / DRAFT, metadata / "../data/city=Graz" / DRAFT]
@@ -143,14 +145,14 @@ def test_what_a_killed_delete_was_writing_beside_the_data_goes(metadata: Path) -
 
 @pytest.mark.parametrize("key", ["statistics", "partition-statistics", "newer-statistics"])
 def test_a_statistics_file_that_any_field_names_stays(metadata: Path, key: str) -> None:
-    """Also one of two for the same snapshot, of which readers take the other."""
+    """Also one of two for the same snapshot, if readers take the other."""
     put_bundle(metadata / LOST)
-    known = json.loads(metadata_json(metadata.parent))
-    (listed,) = known["statistics"]
+    content = json.loads(metadata_json(metadata.parent))
+    (listed,) = content["statistics"]
     path = f"file:{metadata}/{LOST}"
-    known[key] = [{**listed, "statistics-path": path}, *known.get(key, [])]
+    content[key] = [{**listed, "statistics-path": path}, *content.get(key, [])]
     before = everything(metadata)
-    saved = SavedTable("lake.db.t", json.dumps(known), {7: NO_FILES})
+    saved = SavedTable("lake.db.t", json.dumps(content), {7: NO_FILES})
     assert named(IcebergTable(saved).clean(older_than=NOW)) == ([], [])
     assert everything(metadata) == before
     assert named(clean(metadata, older_than=NOW)) == ([(LOST, "statistics")], [])
@@ -179,7 +181,7 @@ def test_a_dry_run_removes_nothing(metadata: Path) -> None:
     report = clean(metadata, older_than=NOW, dry_run=True)
     assert named(report) == ([(LOST, "statistics"), (f"_alcid/{OLD}", "unfinished")], [])
     assert report.bytes_removed == sum(
-        (metadata / one.path).stat().st_size for one in report.removed
+        (metadata / file.path).stat().st_size for file in report.removed
     )
     assert everything(metadata) == before
 
@@ -195,14 +197,14 @@ def test_bundles_of_a_killed_build_stay_as_long_as_one_of_them_is_young(metadata
     assert everything(metadata) == before
 
 
-@pytest.mark.parametrize("place", ["", "_alcid/"])
-def test_a_file_that_was_being_written_goes_when_it_is_old(metadata: Path, place: str) -> None:
+@pytest.mark.parametrize("draft_of", ["", "_alcid/"])
+def test_a_file_that_was_being_written_goes_when_it_is_old(metadata: Path, draft_of: str) -> None:
     before = everything(metadata)
-    draft = metadata / f"{place}{DRAFT}"
+    draft = metadata / f"{draft_of}{DRAFT}"
     draft.write_bytes(b"half")
-    assert named(clean(metadata)) == ([], [(f"{place}{DRAFT}", "unfinished")])
+    assert named(clean(metadata)) == ([], [(f"{draft_of}{DRAFT}", "unfinished")])
     set_age(str(draft), 2 * DAY)
-    assert named(clean(metadata)) == ([(f"{place}{DRAFT}", "unfinished")], [])
+    assert named(clean(metadata)) == ([(f"{draft_of}{DRAFT}", "unfinished")], [])
     assert everything(metadata) == before
 
 
@@ -221,16 +223,16 @@ def test_other_files_among_the_bundles_stay(metadata: Path, name: str) -> None:
 def test_what_is_registered_while_files_are_listed_stays(
     metadata: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The metadata are loaded after the listing, so a file that is found is not taken for lost."""
+    """The metadata are loaded after the listing, so no listed file is mistaken for a lost one."""
     put_bundle(metadata / LOST)
     saved = SavedTable("lake.db.t", metadata_json(metadata.parent), {7: NO_FILES})
     later = replace(saved, text=saved.text.replace(LISTED, LOST))
     table = IcebergTable(saved)
 
     def listed(storage: Storage) -> list[ListedFile]:
-        found = list_files(storage)
+        files = list_files(storage)
         table.catalog = later
-        return found
+        return files
 
     monkeypatch.setattr(iceberg_clean, "list_files", listed)
     assert named(table.clean(NOW)) == ([(LISTED, "statistics")], [])

@@ -1,4 +1,4 @@
-"""Repair of indexes and statistics of Iceberg tables, by a catalog in memory."""
+"""Repair of indexes and statistics of Iceberg tables, with a catalog in memory."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
 
 def rows(number: int) -> dict[str, list[Any]]:
     ids = range(number, 2000 + number, 2)
-    return {"id": list(ids), "name": [f"n{one % 7}" for one in ids]}
+    return {"id": list(ids), "name": [f"n{key % 7}" for key in ids]}
 
 
 @pytest.fixture
@@ -50,30 +50,30 @@ def table(catalog: MemoryCatalog) -> IcebergTable:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the data files that builds read, in their order."""
-    found: list[str] = []
+    """The names of the data files that builds read, in order."""
+    names: list[str] = []
 
     def note(*args: Any, **named: Any) -> Any:
-        found.append(Path(named["path"]).name)
+        names.append(Path(named["path"]).name)
         return index_file(*args, **named)
 
     monkeypatch.setattr(folder_building, "index_file", note)
-    return found
+    return names
 
 
 def indexes(table: IcebergTable) -> dict[tuple[str, str], int]:
-    return {(one.column, one.index_type): one.fresh for one in table.indexes()}
+    return {(index.column, index.index_type): index.fresh for index in table.indexes()}
 
 
 def ndv(catalog: MemoryCatalog) -> dict[int, str]:
-    """What the metadata say of distinct values, by field."""
-    (file,) = (one for one in catalog.metadata["statistics"] if one["snapshot-id"] == SNAPSHOT)
+    """The distinct values in the metadata, by field."""
+    (file,) = (file for file in catalog.metadata["statistics"] if file["snapshot-id"] == SNAPSHOT)
     blobs = file["blob-metadata"]
-    return {one["fields"][0]: one["properties"]["ndv"] for one in blobs}
+    return {blob["fields"][0]: blob["properties"]["ndv"] for blob in blobs}
 
 
 def repaired(table: IcebergTable, catalog: MemoryCatalog, commits: int) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
     before, listed = catalog.commits, catalog.listed()
     trial = table.repair(dry_run=True)
     assert (catalog.commits, catalog.listed()) == (before, listed)
@@ -89,9 +89,9 @@ def repaired(table: IcebergTable, catalog: MemoryCatalog, commits: int) -> Repai
         None,
         before + commits,
     )
-    found = table.verify()
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_repaired
+    verified = table.verify()
+    assert [(problem.file, problem.what, problem.problem) for problem in verified.problems] == [
+        (repair.file, repair.what, repair.problem) for repair in report.not_repaired
     ]
     again = table.repair()
     assert (again.repaired, again.commits) == ((), 0)
@@ -108,30 +108,32 @@ def test_an_index_that_is_damaged_is_built_again_of_its_file_only(
 ) -> None:
     (path,) = catalog.puffins()
     bundle = PuffinReader(BytesSource(path.read_bytes()))
-    place = next(one for one in bundle.blobs if one.type != THETA_SKETCH)
-    flip(path, place.offset + 10)
+    blob = next(blob for blob in bundle.blobs if blob.type != THETA_SKETCH)
+    flip(path, blob.offset + 10)
     wrong = table.verify().problems
-    assert {Path(one.file).name for one in wrong} == {"a.parquet"}
+    assert {Path(problem.file).name for problem in wrong} == {"a.parquet"}
     report = repaired(table, catalog, 1)
-    assert [str(one) for one in report.repaired] == [f"{one}: built anew" for one in wrong]
+    assert [str(repair) for repair in report.repaired] == [
+        f"{problem}: built anew" for problem in wrong
+    ]
     assert set(read) == {"a.parquet"}
     assert indexes(table) == INDEXES
     assert ndv(catalog) == {2: "7"}  # the sketches are still there
     assert table.count("id IN (7, 8)") == 2
 
 
-def test_an_index_of_a_file_whose_data_is_damaged_is_told(
+def test_an_index_of_a_damaged_data_file_is_reported(
     table: IcebergTable, catalog: MemoryCatalog
 ) -> None:
     (path,) = catalog.puffins()
     bundle = PuffinReader(BytesSource(path.read_bytes()))
-    flip(path, next(one for one in bundle.blobs if one.type != THETA_SKETCH).offset + 10)
+    flip(path, next(blob for blob in bundle.blobs if blob.type != THETA_SKETCH).offset + 10)
     data = catalog.folder / "data" / "a.parquet"
     data.unlink()
     report = table.repair()
-    assert [(Path(one.file).name, one.problem, one.advice) for one in report.not_repaired] == [
-        ("a.parquet", "is not there", ROLL_BACK)
-    ]
+    assert [
+        (Path(repair.file).name, repair.problem, repair.advice) for repair in report.not_repaired
+    ] == [("a.parquet", "is not there", ROLL_BACK)]
     assert (report.repaired, report.commits) == ((), 0)
 
 
@@ -146,7 +148,7 @@ def test_a_statistics_file_that_cannot_be_read_is_dropped_and_counted_again(
     damage(path)
     table = IcebergTable(catalog)
     report = repaired(table, catalog, 3)
-    assert {one.done for one in report.repaired} == {
+    assert {repair.done for repair in report.repaired} == {
         "dropped; indexes built again; name counted again"
     }
     assert (indexes(table), ndv(catalog)) == (INDEXES, {2: "7"})
@@ -158,7 +160,7 @@ def test_indexes_that_are_still_known_are_built_again(
 ) -> None:
     (path,) = catalog.puffins()
     flip(path, -10)
-    assert {one.done for one in repaired(table, catalog, 3).repaired} == {
+    assert {repair.done for repair in repaired(table, catalog, 3).repaired} == {
         "dropped; indexes built again; name counted again"
     }
     assert (indexes(table), ndv(catalog)) == (INDEXES, {2: "7"})
@@ -172,12 +174,12 @@ def test_numbers_that_metadata_make_up_are_put_right(
     file["file-footer-size-in-bytes"] += 1
     catalog.put_statistics(SNAPSHOT, file)
     report = repaired(table, catalog, 1)
-    assert {(one.what, one.done) for one in report.repaired} == {
+    assert {(repair.what, repair.done) for repair in report.repaired} == {
         ("footer", "written anew, as far as it is sound"),
         (f"{THETA_SKETCH} of fields [2]", "written anew, as far as it is sound"),
     }
     assert ndv(catalog) == {2: "7"}
-    assert (indexes(table), read) == (INDEXES, [])  # they were carried over
+    assert (indexes(table), read) == (INDEXES, [])  # they were copied
 
 
 def test_a_sketch_that_does_not_count_what_it_says_is_counted_again(
@@ -186,23 +188,23 @@ def test_a_sketch_that_does_not_count_what_it_says_is_counted_again(
     table.compute_stats(["id"])
     (path,) = catalog.puffins()
     blobs = PuffinReader(BytesSource(path.read_bytes())).blobs
-    (sketch,) = (one for one in blobs if one.type == THETA_SKETCH and one.fields == (1,))
+    (sketch,) = (blob for blob in blobs if blob.type == THETA_SKETCH and blob.fields == (1,))
     flip(path, sketch.offset + 10)
     report = repaired(table, catalog, 2)
-    assert [(one.what, one.done) for one in report.repaired] == [
+    assert [(repair.what, repair.done) for repair in report.repaired] == [
         ("distinct values of field 1", "written anew, as far as it is sound; id counted again")
     ]
     assert ndv(catalog) == {1: "2000", 2: "7"}
     assert (indexes(table), read) == (INDEXES, [])
 
 
-def test_a_sketch_beside_a_wrong_number_is_counted_again(
+def test_a_sketch_with_a_wrong_number_is_counted_again(
     table: IcebergTable, catalog: MemoryCatalog
 ) -> None:
     """The file and the metadata agree, and both are wrong."""
     (path,) = catalog.puffins()
     reader = PuffinReader(BytesSource(path.read_bytes()))
-    (sketch,) = (one for one in reader.blobs if one.type == THETA_SKETCH)
+    (sketch,) = (blob for blob in reader.blobs if blob.type == THETA_SKETCH)
     wrong = replace(sketch, properties={"ndv": "70"}), reader.read(sketch)
     with path.with_name("other-alcid.stats").open("wb") as file:
         amend(BytesSource(path.read_bytes()), file, keep=lambda _: False, add=[wrong])
@@ -217,7 +219,7 @@ def test_a_sketch_beside_a_wrong_number_is_counted_again(
     catalog.put_statistics(SNAPSHOT, listed)
     table.refresh()
     report = repaired(table, catalog, 2)
-    assert [(one.what, one.problem) for one in report.repaired] == [
+    assert [(repair.what, repair.problem) for repair in report.repaired] == [
         ("distinct values of field 2", "found 70, the sketch says 7")
     ]
     assert (ndv(catalog), indexes(table)) == ({2: "7"}, INDEXES)
@@ -229,9 +231,9 @@ def test_statistics_of_the_past_are_not_counted_again(
     (path,) = catalog.puffins()
     catalog.add({"c.parquet": rows(5)})
     blobs = PuffinReader(BytesSource(path.read_bytes())).blobs
-    flip(path, next(one for one in blobs if one.type == THETA_SKETCH).offset + 10)
+    flip(path, next(blob for blob in blobs if blob.type == THETA_SKETCH).offset + 10)
     report = repaired(table, catalog, 1)
-    assert [one.done for one in report.repaired] == ["written anew, as far as it is sound"]
+    assert [repair.done for repair in report.repaired] == ["written anew, as far as it is sound"]
     assert ndv(catalog) == {}
     assert indexes(table) == INDEXES
 
@@ -242,11 +244,11 @@ def test_what_no_snapshot_lists_is_removed_when_it_is_old_enough(
     draft = catalog.folder / "metadata" / f".{'0' * 32}.tmp"
     draft.write_bytes(b"")
     report = table.repair()
-    assert (report.removed, [Path(one.path).name for one in report.kept]) == ((), [draft.name])
+    assert (report.removed, [Path(file.path).name for file in report.kept]) == ((), [draft.name])
     os.utime(draft, (0, 0))
-    assert [one.reason for one in table.repair(dry_run=True).removed] == ["unfinished"]
+    assert [file.reason for file in table.repair(dry_run=True).removed] == ["unfinished"]
     assert draft.exists()
-    assert [one.reason for one in table.repair().removed] == ["unfinished"]
+    assert [file.reason for file in table.repair().removed] == ["unfinished"]
     assert not draft.exists()
 
 

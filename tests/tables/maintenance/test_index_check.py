@@ -1,4 +1,4 @@
-"""Indexes against columns: the options found in them, and what they say of each row."""
+"""Indexes compared with columns: the options found in them, and their answer for each row."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ kinds = st.sampled_from(sorted(VALUES))
 
 def keys_by_row(column: KeyColumn) -> list[object]:
     """The key of each row, or None."""
-    found: list[object] = [None] * column.row_count
+    row_keys: list[object] = [None] * column.row_count
     keys = column.keys.to_pylist() if isinstance(column.keys, pa.Array) else column.keys.tolist()
     for row, key in zip(column.key_rows.tolist(), keys, strict=True):
-        found[row] = key
-    return found
+        row_keys[row] = key
+    return row_keys
 
 
 @given(st.data())
@@ -65,8 +65,8 @@ def test_with_the_options_found_in_it_an_index_comes_out_the_same(data: st.DataO
     ]
     for index_type, options in built:
         payload = BUILDERS[index_type](column, **options)
-        found = stored_options(index_type, payload, column.key_type)
-        assert BUILDERS[index_type](column, **asdict(found)) == payload, (index_type, options)
+        stored = stored_options(index_type, payload, column.key_type)
+        assert BUILDERS[index_type](column, **asdict(stored)) == payload, (index_type, options)
 
 
 @pytest.mark.parametrize("items", [1, 7, 100, 12_345])
@@ -74,9 +74,9 @@ def test_with_the_options_found_in_it_an_index_comes_out_the_same(data: st.DataO
 def test_bloom_filters_of_any_size_are_compared(items: int, fpp: float) -> None:
     column = column_of(list(range(300)), "BIGINT")
     payload = BUILDERS["bloom-filter"](column, items=items, fpp=fpp)
-    found = asdict(stored_options("bloom-filter", payload, column.key_type))
+    options = asdict(stored_options("bloom-filter", payload, column.key_type))
     if items >= 100:
-        assert BUILDERS["bloom-filter"](column, **found) == payload
+        assert BUILDERS["bloom-filter"](column, **options) == payload
     assert compare_index("bloom-filter", payload, column, name="x") is None
 
 
@@ -84,8 +84,8 @@ def test_bloom_filters_of_any_size_are_compared(items: int, fpp: float) -> None:
 def test_options_of_what_is_damaged_are_the_default_ones(index_type: str) -> None:
     column = column_of([1, 2, 2], "BIGINT")
     for payload in (b"", b"\xff" * 40):
-        found = stored_options(index_type, payload, column.key_type)
-        assert found == stored_options(index_type, b"anything", None)
+        options = stored_options(index_type, payload, column.key_type)
+        assert options == stored_options(index_type, b"anything", None)
 
 
 @given(st.data(), st.sampled_from(ROWS))
@@ -112,11 +112,11 @@ def test_rows_that_an_index_is_wrong_about_are_counted(
         if values:
             others[row] = data.draw(st.none() | VALUES[kind])
     column, other = column_of(values, kind), column_of(others, kind)
-    found = compare_index(index_type, BUILDERS[index_type](other), column, name="x")
+    difference = compare_index(index_type, BUILDERS[index_type](other), column, name="x")
     pairs = zip(keys_by_row(column), keys_by_row(other), strict=True)
-    wrong = [row for row, (one, two) in enumerate(pairs) if one != two]
+    wrong = [row for row, (first, second) in enumerate(pairs) if first != second]
     count = len(wrong)
-    assert found == (Difference(count, count, wrong[0]) if wrong else None)
+    assert difference == (Difference(count, count, wrong[0]) if wrong else None)
 
 
 @given(st.data(), st.sampled_from(ROWS), st.integers(1, 5))
@@ -134,13 +134,13 @@ def test_an_index_of_more_or_fewer_rows_is_wrong_about_them(
     )
 
 
-def test_a_bitmap_that_states_more_rows_gives_rows_that_there_are_not() -> None:
+def test_a_bitmap_that_states_more_rows_gives_rows_that_do_not_exist() -> None:
     column = column_of([1, 1, 2], "BIGINT")
     payload = bytearray(BUILDERS["bitmap"](column))
     assert payload[1:5] == (3).to_bytes(4, "big")
     payload[1:5] = (5).to_bytes(4, "big")
-    found = compare_index("bitmap", bytes(payload), column, name="x")
-    assert found == Difference(0, 2, 3)
+    difference = compare_index("bitmap", bytes(payload), column, name="x")
+    assert difference == Difference(0, 2, 3)
 
 
 @pytest.mark.parametrize("index_type", ROWS)
@@ -154,7 +154,7 @@ def test_rows_beyond_all_measure_are_damage_and_take_no_memory(index_type: str) 
 
 
 def test_keys_of_a_bitmap_that_share_their_rows_are_counted_or_damage() -> None:
-    """Damage could let each of thousands of keys have all rows."""
+    """Damage could give all rows to each of thousands of keys."""
 
     def sharing(column: KeyColumn) -> bytes:
         payload = bytearray(BUILDERS["bitmap"](column, version=1))
@@ -170,7 +170,7 @@ def test_keys_of_a_bitmap_that_share_their_rows_are_counted_or_damage() -> None:
 
     payload = bytearray(BUILDERS["bitmap"](column, version=1))
     size = (len(payload) - 34) // 2
-    payload[-size:] = payload[-2 * size : -size]  # the rows of the first key, once more
+    payload[-size:] = payload[-2 * size : -size]  # the rows of the first key once more
     assert compare_index("bitmap", bytes(payload), column, name="x") == Difference(2, 2, 2)
     payload[1:5] = (3).to_bytes(4, "big")
     with pytest.raises(FormatError, match=r"x: too many rows with a key .* found 4, expected at"):
@@ -178,7 +178,7 @@ def test_keys_of_a_bitmap_that_share_their_rows_are_counted_or_damage() -> None:
 
 
 def test_the_same_keys_in_another_order_are_the_same_index() -> None:
-    """As Paimon's own bitmap of version 1, whose keys come in the order of a hash table."""
+    """Like Paimon's own bitmap of version 1, whose keys are in the order of a hash table."""
     column = column_of([7, 3, 7, 3], "INT")
     payload = BUILDERS["bitmap"](column, version=1)
     head, body = payload[:10], payload[26:]
@@ -194,9 +194,9 @@ def test_values_that_a_bloom_filter_denies_are_counted_by_rows(kind: str) -> Non
         "DOUBLE": [1.5, float("nan"), -0.0],
         "STRING": ["", "fig", "pear"],
     }
-    one, two, three = samples[kind]
-    column = column_of([one, None, two, three, two, one], kind)
-    partial = column_of([one, three], kind)
+    first, second, third = samples[kind]
+    column = column_of([first, None, second, third, second, first], kind)
+    partial = column_of([first, third], kind)
     payload = fill(hash_column(partial), 3, 4096)
     assert compare_index("bloom-filter", payload, column, name="x") == Difference(2, 0, 2)
     assert compare_index("bloom-filter", payload, partial, name="x") is None
@@ -212,8 +212,8 @@ def test_a_filter_of_many_functions_is_asked_in_small_blocks() -> None:
 
 def test_no_payload_is_right_only_without_rows() -> None:
     assert compare_index("bitmap", b"", column_of([], "INT"), name="x") is None
-    found = compare_index("bitmap", b"", column_of([4, None], "INT"), name="x")
-    assert found == Difference(2, 0, 0)
+    difference = compare_index("bitmap", b"", column_of([4, None], "INT"), name="x")
+    assert difference == Difference(2, 0, 0)
 
 
 def test_a_maximum_that_the_dictionary_contradicts_is_damage() -> None:
@@ -235,12 +235,12 @@ def test_a_value_above_the_greatest_of_a_bsi_is_damage() -> None:
 
 
 def answers(reader: Any, keys: list[Any]) -> list[object]:
-    """What an index says to every question that it answers about some keys."""
+    """An index's answers to every question that it supports about some keys."""
     asked = [reader.is_null(), reader.is_not_null(), reader.is_not_in(keys[:1])]
     for key in keys:
         asked += (reader.is_in([key]), reader.between(None, key), reader.between(key, None))
     asked += (reader.top_n(k, descending=True, nulls="last") for k in (1, 2))
-    return [None if one.rows is None else one.rows.to_array().tolist() for one in asked]
+    return [None if answer.rows is None else answer.rows.to_array().tolist() for answer in asked]
 
 
 @pytest.mark.parametrize("kind", ["TINYINT", "DOUBLE", "STRING"])
@@ -262,12 +262,12 @@ def test_no_damage_that_changes_an_answer_is_overlooked(index_type: str, kind: s
         noticed = 0
         for damage in flips(payload):
             try:
-                found = compare_index(index_type, damage.data, column, name="x")
+                difference = compare_index(index_type, damage.data, column, name="x")
             except FormatError:
                 noticed += 1
                 continue
-            noticed += found is not None
-            if found is None:
+            noticed += difference is not None
+            if difference is None:
                 reader = READERS[index_type](Section(BytesSource(damage.data)), column.key_type)
                 assert answers(reader, keys) == right, damage.what
         assert noticed > len(payload)

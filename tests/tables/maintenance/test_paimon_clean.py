@@ -1,4 +1,4 @@
-"""Clean on Paimon tables: what no snapshot needs goes, and nothing else."""
+"""Clean on Paimon tables: what no snapshot needs is removed, and nothing else."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def put(table: Path, path: str, data: bytes = b"12345") -> None:
 
 def removed(report: CleanReport) -> dict[str, str]:
     assert report.kept == ()
-    return {one.path: one.reason for one in report.removed}
+    return {file.path: file.reason for file in report.removed}
 
 
 def files_of(table: Path) -> set[str]:
@@ -86,7 +86,7 @@ def rows_of(table: Path, **at: Any) -> list[dict[str, Any]]:
 
 
 def forget(table: Path, *numbers: int) -> None:
-    """Let snapshots expire, and leave all that they named."""
+    """Let snapshots expire, but keep everything that they named."""
     for number in numbers:
         (table / f"snapshot/snapshot-{number}").unlink()
 
@@ -139,8 +139,8 @@ def test_young_files_are_kept(tmp_path: Path) -> None:
     put(table, young)
     set_age(str(table / old), 86_500)
     report = clean(Storage.open(table))
-    assert [one.path for one in report.removed] == [old]
-    assert [one.path for one in report.kept] == [young]
+    assert [file.path for file in report.removed] == [old]
+    assert [file.path for file in report.kept] == [young]
     assert str(report).splitlines()[1:] == ["data file: 1"]
     assert str(report).startswith("removed 1 leftover (5 B) in ")
     assert str(report).splitlines()[0].endswith("; 1 too young")
@@ -160,9 +160,9 @@ def test_indexes_that_were_replaced_go_with_the_last_snapshot_that_has_them(
     assert set(lists.values()) == {"manifest"}
     assert replaced <= files_of(table)
     forget(table, 2)
-    found = removed(cleaned(table))
-    assert {path for path, reason in found.items() if reason == "file index"} == replaced
-    assert set(found.values()) == {"file index", "manifest"}
+    reasons = removed(cleaned(table))
+    assert {path for path, reason in reasons.items() if reason == "file index"} == replaced
+    assert set(reasons.values()) == {"file index", "manifest"}
     assert rows_of(table) == rows
     assert removed(cleaned(table)) == {}
 
@@ -175,7 +175,7 @@ def test_a_tag_keeps_what_it_names(tmp_path: Path) -> None:
     first = removed(cleaned(table))
     assert first
     assert rows_of(table, tag="second") == tagged
-    live = {one.file.name for one in state_of(table).entries}
+    live = {entry.file.name for entry in state_of(table).entries}
     (table / "tag/tag-second").unlink()
     second = removed(cleaned(table))
     assert {path.rpartition("/")[2] for path, why in second.items() if why == "data file"}
@@ -196,17 +196,17 @@ def test_a_branch_keeps_what_it_names(tmp_path: Path, folder: str) -> None:
 
 def test_a_changelog_keeps_what_is_left_of_it(tmp_path: Path) -> None:
     table = unpack_table("append", tmp_path)
-    told = json.loads((table / "snapshot/snapshot-1").read_bytes())
-    delta = told["deltaManifestList"]
-    put(table, "changelog/changelog-1", json.dumps(told).encode())
-    (table / "manifest" / told["baseManifestList"]).unlink()
+    snapshot = json.loads((table / "snapshot/snapshot-1").read_bytes())
+    delta = snapshot["deltaManifestList"]
+    put(table, "changelog/changelog-1", json.dumps(snapshot).encode())
+    (table / "manifest" / snapshot["baseManifestList"]).unlink()
     forget(table, 1)
     assert removed(cleaned(table)) == {}
     (table / "changelog/changelog-1").unlink()
     assert removed(cleaned(table)) == {f"manifest/{delta}": "manifest"}
 
 
-def test_nothing_is_removed_if_what_is_needed_cannot_be_told(tmp_path: Path) -> None:
+def test_nothing_is_removed_if_the_needed_files_are_unknown(tmp_path: Path) -> None:
     table = unpack_table("history", tmp_path)
     put(table, f"day=1/bucket-0/data-{UUID}-0.parquet")
     tag = json.loads((table / "tag/tag-second").read_bytes())
@@ -224,16 +224,16 @@ def test_nothing_is_removed_if_what_is_needed_cannot_be_told(tmp_path: Path) -> 
 def test_a_commit_after_the_listing_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it wrote before is named when snapshots are read; what it writes is not listed."""
+    """What it wrote before is named when snapshots are read; what it writes later is not listed."""
     table = unpack_table("append", tmp_path)
     latest = table / "snapshot/snapshot-2"
-    held = latest.read_bytes()
-    latest.unlink()  # its files are there, and it is not yet
+    snapshot = latest.read_bytes()
+    latest.unlink()  # its files exist, but it does not yet
 
     def listed(storage: Storage) -> Any:
-        found = list_files(storage)
-        latest.write_bytes(held)
-        return found
+        files = list_files(storage)
+        latest.write_bytes(snapshot)
+        return files
 
     monkeypatch.setattr(paimon_clean, "list_files", listed)
     assert removed(cleaned(table)) == {}
@@ -244,18 +244,18 @@ def test_a_snapshot_that_expires_meanwhile_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = unpack_table("append", tmp_path)
-    told = json.loads((table / "snapshot/snapshot-1").read_bytes())
+    snapshot = json.loads((table / "snapshot/snapshot-1").read_bytes())
     real = Storage.read_many
 
     def expire(self: Storage, requests: Any) -> Any:
         monkeypatch.setattr(Storage, "read_many", real)
         forget(table, 1)
-        (table / "manifest" / told["baseManifestList"]).unlink()
+        (table / "manifest" / snapshot["baseManifestList"]).unlink()
         return real(self, requests)
 
     monkeypatch.setattr(Storage, "read_many", expire)
-    # Both were listed; the one that is gone already is passed over.
-    lists = (told["baseManifestList"], told["deltaManifestList"])
+    # Both were listed; the one that is already gone is skipped.
+    lists = (snapshot["baseManifestList"], snapshot["deltaManifestList"])
     assert removed(cleaned(table)) == {f"manifest/{name}": "manifest" for name in lists}
 
 
@@ -307,19 +307,19 @@ def test_what_a_field_of_a_newer_paimon_names_is_kept(tmp_path: Path, case: str)
 
 
 def _set_manifest_sizes(table: Path) -> None:
-    """Let manifest lists say how large manifests are."""
+    """Add the sizes of manifests to manifest lists."""
     for path in (table / "manifest").glob("manifest-list-*"):
         read = fastavro.reader(io.BytesIO(path.read_bytes()))
-        schema, records = read.writer_schema, [cast("dict[str, Any]", one) for one in read]
-        for one in records:
-            one["_FILE_SIZE"] = (table / "manifest" / one["_FILE_NAME"]).stat().st_size
+        schema, records = read.writer_schema, [cast("dict[str, Any]", record) for record in read]
+        for record in records:
+            record["_FILE_SIZE"] = (table / "manifest" / record["_FILE_NAME"]).stat().st_size
         file = io.BytesIO()
         fastavro.writer(file, schema, records, codec="zstandard")
         path.write_bytes(file.getvalue())
     for path in (table / "snapshot").glob("snapshot-*"):
-        told = json.loads(path.read_bytes())
+        snapshot = json.loads(path.read_bytes())
         kept = {
-            name: value for name, value in told.items() if not name.endswith("ManifestListSize")
+            name: value for name, value in snapshot.items() if not name.endswith("ManifestListSize")
         }
         path.write_text(json.dumps(kept))
 
@@ -331,10 +331,10 @@ def test_what_a_snapshot_of_a_newer_paimon_names_is_kept(
     tmp_path: Path, newer: dict[str, Any]
 ) -> None:
     table = unpack_table("append", tmp_path)
-    change_snapshot(table, lambda told: told.update(newer))
+    change_snapshot(table, lambda snapshot: snapshot.update(newer))
     put(table, f"manifest/{SIDECAR}")
     assert removed(cleaned(table)) == {}
-    change_snapshot(table, lambda told: told.update(dict.fromkeys(newer)))
+    change_snapshot(table, lambda snapshot: snapshot.update(dict.fromkeys(newer)))
     assert removed(cleaned(table)) == {f"manifest/{SIDECAR}": "manifest"}
 
 
@@ -375,7 +375,7 @@ def test_it_is_the_same_on_every_storage_that_tells_times(storage: Storage, tmp_
     before = PaimonTable(storage).scan().to_arrow()
     report = clean(storage, older_than=timedelta(0))
     tells_times = report.removed != ()
-    assert [one.path for one in (*report.removed, *report.kept)] == sorted(GARBAGE)
+    assert [file.path for file in (*report.removed, *report.kept)] == sorted(GARBAGE)
     assert (len(report.removed), len(report.kept)) in ((len(GARBAGE), 0), (0, len(GARBAGE)))
     assert tells_times != (storage.list().versions[0].as_py().startswith('"'))
     assert PaimonTable(storage).scan().to_arrow().equals(before)

@@ -1,4 +1,4 @@
-"""Keys that are live twice are found by verify, and repaired by a repair."""
+"""Keys that are live twice: verify finds them, and repair corrects them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def problems(table: PaimonTable) -> list[tuple[str, str]]:
     report = table.verify()
     assert len(report.problems) == report.problem_count
     assert report.ok == (not report.problems)
-    return [(one.what, one.problem) for one in report.problems]
+    return [(problem.what, problem.problem) for problem in report.problems]
 
 
 def kinds(table: PaimonTable) -> list[str]:
@@ -73,7 +73,7 @@ def doubled(path: Path, options: dict[str, str] | None = None) -> PaimonTable:
 @pytest.mark.parametrize("options", [{}, {"deletion-vectors.bitmap64": "true"}], ids=["32", "64"])
 def test_the_row_on_the_higher_level_is_marked(tmp_path: Path, options: dict[str, str]) -> None:
     table = doubled(tmp_path, options)
-    old = next(one for one in buckets(table)).files[0]
+    old = next(bucket for bucket in buckets(table)).files[0]
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (False, 10)
     (problem,) = report.problems
@@ -83,14 +83,14 @@ def test_the_row_on_the_higher_level_is_marked(tmp_path: Path, options: dict[str
 
     done = table.repair()
     what = f"{old.path}: keys: {problem.problem}: marked as deleted"
-    assert [(str(one), one.count) for one in done.repaired] == [(what, 10)]
+    assert [(str(repair), repair.count) for repair in done.repaired] == [(what, 10)]
     assert (done.ok, done.commits, done.snapshot_id) == (True, 1, table.snapshot_id)
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (True, 0)
     assert kinds(table) == [*before, "COMPACT"]
     assert seen(table) == all_of(new=range(10), old=range(10, 100))
-    (entry,) = (one for one in table.snapshot.state.indexes)
-    assert [one.cardinality for one in entry.ranges or ()] == [10]
+    (entry,) = (index for index in table.snapshot.state.indexes)
+    assert [range_.cardinality for range_ in entry.ranges or ()] == [10]
 
 
 def test_what_is_sound_is_left_alone(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ def test_marks_that_are_there_stay(tmp_path: Path) -> None:
 
 
 def test_a_level_counts_more_than_a_number(tmp_path: Path) -> None:
-    """A writer that opened the bucket earlier gives out numbers that others have used."""
+    """A writer that opened the bucket earlier uses sequence numbers that others have used."""
     table = doubled(tmp_path)
     (bucket,) = buckets(table)
-    swap_levels(table, bucket)  # now what has the lower numbers is on the lower level
+    swap_levels(table, bucket)  # now the lower numbers are on the lower level
     assert count_repaired(table) == 10
     assert seen(table) == all_of(old=range(100))
 
@@ -177,7 +177,7 @@ def test_rows_that_delete_are_sound_on_level_0(tmp_path: Path) -> None:
     table.upsert(rows_of(range(20), "old"))
     changes = rows_of(range(10), "gone").append_column("op", pa.array(["-D", "-U"] * 5))
     table.upsert(changes, row_kind="op", write_only=True)
-    (entry,) = (one for one in table.snapshot.state.entries if not one.file.level)
+    (entry,) = (entry for entry in table.snapshot.state.entries if not entry.file.level)
     assert (entry.file.delete_rows, entry.file.rows) == (10, 10)
     report = table.verify()
     assert (report.ok, report.warnings) == (True, ())
@@ -208,7 +208,7 @@ def test_every_bucket_and_partition_is_repaired_in_one_commit_by_workers(
 
     table.upsert(rows(range(60), "old"))
     table.upsert(rows(range(30), "new"))
-    marked = len([one for one in table.snapshot.state.indexes if one.ranges])
+    marked = len([index for index in table.snapshot.state.indexes if index.ranges])
     drop_vectors(table)
     before = len(kinds(table))
     opened = PaimonTable(table.storage, engine=Workers(3))
@@ -216,7 +216,7 @@ def test_every_bucket_and_partition_is_repaired_in_one_commit_by_workers(
     assert count_repaired(opened) == 60
     table.refresh()
     assert len(kinds(table)) == before + 1
-    assert len([one for one in table.snapshot.state.indexes if one.ranges]) == marked
+    assert len([index for index in table.snapshot.state.indexes if index.ranges]) == marked
     assert table.count("v = 'new'") == 60
     assert table.count() == 120
 
@@ -231,21 +231,21 @@ def test_a_bucket_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -
     expected = second.files[0].file.rows
     count, report = count_repaired(table), table.verify()
     assert (report.ok, report.keys_live_twice, count) == (False, 0, expected)
-    assert {one.file for one in report.problems} == {first.files[0].path}
+    assert {problem.file for problem in report.problems} == {first.files[0].path}
 
 
 # -- others at the same time -------------------------------------------------------------------
 
 
 def racing(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[int], object]) -> list[int]:
-    """Let something happen between the look at the keys and the commit; the list counts."""
+    """Let something happen between the check of the keys and the commit; the list counts checks."""
     looks: list[int] = []
 
     def look(*arguments: Any) -> list[BucketKeys]:
-        found = check_bucket_keys(*arguments)
-        looks.append(len(found))
+        buckets_of = check_bucket_keys(*arguments)
+        looks.append(len(buckets_of))
         meanwhile(len(looks))
-        return found
+        return buckets_of
 
     monkeypatch.setattr(paimon_repair_vectors, "check_bucket_keys", look)
     return looks
@@ -288,7 +288,7 @@ def test_a_commit_to_another_bucket_is_no_conflict(
     table = new_table(tmp_path, {"bucket": "2"})
     table.upsert(rows_of(range(40), "old"))
     first, second = buckets(table)
-    alone = {one.number: _keys(one.number) for one in (first, second)}
+    alone = {bucket.number: _keys(bucket.number) for bucket in (first, second)}
     table.upsert(rows_of(alone[0], "new"))
     drop_vectors(table)
     other = alcid.paimon(tmp_path)
@@ -300,9 +300,9 @@ def test_a_commit_to_another_bucket_is_no_conflict(
 
 
 def _keys(bucket: int) -> list[int]:
-    """The keys up to 39 that are in a bucket of two."""
+    """The keys up to 39 in one of two buckets."""
     hashes = hashes_of(range(40)).tolist()
-    return [key for key, one in enumerate(hashes) if abs(one) % 2 == bucket]
+    return [key for key, hash_ in enumerate(hashes) if abs(hash_) % 2 == bucket]
 
 
 # -- what cannot be ----------------------------------------------------------------------------
@@ -331,9 +331,9 @@ def test_an_index_file_without_vectors_is_removed(tmp_path: Path, ranges: tuple[
     table.storage.put("index/index-empty-0", b"\1")
     (bucket,) = buckets(table)
     entry = IndexEntry(*bucket.id, DELETION_VECTORS, "index-empty-0", 1, 0, ranges)
-    forge(tmp_path, indexes=lambda known: [*known, entry])
+    forge(tmp_path, indexes=lambda entries: [*entries, entry])
     table.refresh()
-    assert [one.what for one in table.verify().warnings] == ["deletion vectors"]
+    assert [warning.what for warning in table.verify().warnings] == ["deletion vectors"]
     count, report = count_repaired(table), table.verify()
     assert (count, report.warnings) == (1, ())
     assert table.snapshot.state.indexes == ()
@@ -364,12 +364,12 @@ def test_hashes_that_are_lost_come_back(tmp_path: Path) -> None:
     table = spread(tmp_path)
     before = homes(table)
     forget(table, range(4))
-    lost = {before[one][0] for one in hashes_of(range(4)).tolist()}
-    found = problems(table)
-    assert {what for what, _ in found} == {"hashes of keys"}
-    assert len(found) == len(lost)
-    assert sum(int(problem.split()[0]) for _, problem in found) == 4
-    assert all(problem.endswith(" not in its hash index") for _, problem in found)
+    lost = {before[hash_][0] for hash_ in hashes_of(range(4)).tolist()}
+    lines = problems(table)
+    assert {what for what, _ in lines} == {"hashes of keys"}
+    assert len(lines) == len(lost)
+    assert sum(int(problem.split()[0]) for _, problem in lines) == 4
+    assert all(problem.endswith(" not in its hash index") for _, problem in lines)
     count, report = count_repaired(table), table.verify()
     assert (report.ok, count) == (True, 4)
     assert homes(table) == before
@@ -384,7 +384,7 @@ def test_a_key_in_two_buckets_is_left_where_writers_have_put_it_since(tmp_path: 
     assert table.count() == 34
     report = table.verify()
     assert (report.ok, report.keys_live_twice) == (False, 4)
-    rows = [one.problem for one in report.problems if one.what == "keys"]
+    rows = [problem.problem for problem in report.problems if problem.what == "keys"]
     assert sum(int(text.split()[0]) for text in rows) == 4
     assert all(text.endswith("with a key that is live in another bucket") for text in rows)
     assert count_repaired(table) == 4
@@ -403,7 +403,7 @@ def test_of_a_key_in_two_buckets_the_greater_sequence_field_counts(tmp_path: Pat
     assert table.verify().keys_live_twice == 0
     assert problems(table) == []
     assert seen(table) == all_of(greater=[2, 3], old=[0, 1, *range(4, 30)])
-    assert all(len(one) == 1 for one in homes(table).values())
+    assert all(len(home) == 1 for home in homes(table).values())
     table.upsert(rows_of(range(30), "last", 10))
     assert seen(table) == all_of(last=range(30))
 
@@ -412,11 +412,11 @@ def test_a_hash_in_two_indexes_stays_with_its_key(tmp_path: Path) -> None:
     table = spread(tmp_path)
     before = homes(table)
     first, *_ = buckets(table)
-    others = [one for one, (home,) in before.items() if home != first.number][:7]
-    known = read_hashes(keyed_of(table), first)
-    put_hashes(table, first, known.union(np.array(others, np.int32)))
-    found = problems(table)
-    assert found[0] == ("hashes of keys", "7 in the hash index of another bucket too")
+    others = [hash_ for hash_, (home,) in before.items() if home != first.number][:7]
+    hashes = read_hashes(keyed_of(table), first)
+    put_hashes(table, first, hashes.union(np.array(others, np.int32)))
+    listed = problems(table)
+    assert listed[0] == ("hashes of keys", "7 in the hash index of another bucket too")
     count, report = count_repaired(table), table.verify()
     assert (report.ok, count) == (True, 7)
     assert homes(table) == before
@@ -425,8 +425,8 @@ def test_a_hash_in_two_indexes_stays_with_its_key(tmp_path: Path) -> None:
 def test_a_hash_of_no_key_stays_in_the_index_that_came_last(tmp_path: Path) -> None:
     table = spread(tmp_path)
     first, second, third = buckets(table)
-    for one in (third, first, second):
-        put_hashes(table, one, read_hashes(keyed_of(table), one).union([123456789]))
+    for bucket in (third, first, second):
+        put_hashes(table, bucket, read_hashes(keyed_of(table), bucket).union([123456789]))
     assert count_repaired(table) == 2
     assert homes(table)[123456789] == [second.number]
 
@@ -434,7 +434,7 @@ def test_a_hash_of_no_key_stays_in_the_index_that_came_last(tmp_path: Path) -> N
 def test_an_index_that_is_gone_is_made_again(tmp_path: Path) -> None:
     table = spread(tmp_path)
     before = homes(table)
-    entries = [entry for one in buckets(table) for entry in one.hashes]
+    entries = [entry for bucket in buckets(table) for entry in bucket.hashes]
     commit(table, Change(kind="COMPACT", index_deleted=entries))
     assert count_repaired(table) == 30
     assert homes(table) == before
@@ -448,26 +448,26 @@ def test_an_index_of_nothing_that_belongs_to_it_is_removed(tmp_path: Path) -> No
     other = replace(first, number=7, files=(), vectors=(), hashes=())
     put_hashes(table, other, HashIndex(hashes_of(range(3))))
     assert count_repaired(table) == 3
-    assert [one.number for one in buckets(table)] == [0]
+    assert [bucket.number for bucket in buckets(table)] == [0]
     assert problems(table) == []
 
 
 def test_different_keys_of_a_hash_stay_where_they_are(tmp_path: Path) -> None:
-    """Marks cannot bring them together; both rows are right."""
+    """Marks cannot bring them together; both rows are valid."""
     keys = np.random.default_rng(0).integers(0, 1 << 62, 200_000)
     hashes = hashes_of(keys)
     order = np.argsort(hashes, kind="stable")
     same = int(np.flatnonzero(np.diff(hashes[order]) == 0)[0])
-    one, other = keys[order[same : same + 2]].tolist()
+    first, other = keys[order[same : same + 2]].tolist()
     table = new_table(tmp_path, DYNAMIC | {"dynamic-bucket.target-row-num": "1"})
-    table.upsert(rows_of([one], "one"))
-    forget(table, [one], stays_full=True)
+    table.upsert(rows_of([first], "one"))
+    forget(table, [first], stays_full=True)
     table.upsert(rows_of([other], "other"))
     assert len(list(buckets(table))) == 2
     assert problems(table) == [("hashes of keys", "1 not in its hash index")]
     count, report = count_repaired(table), table.verify()
     assert (count, report.keys_live_twice, report.problem_count) == (0, 0, 1)
-    assert seen(table) == all_of(one=[one], other=[other])
+    assert seen(table) == all_of(one=[first], other=[other])
 
 
 def test_a_key_that_is_not_compacted_in_another_bucket_is_left_alone(tmp_path: Path) -> None:
@@ -525,7 +525,7 @@ def test_a_repair_brings_back_what_was_upserted_last(
             expected |= dict.fromkeys(keys, f"step {number}")
         elif step == "forget" and bucket == "-1":
             forget(table, keys, stays_full=number % 3 > 0)
-        elif step == "drop" and any(one.vectors for one in buckets(table)):
+        elif step == "drop" and any(bucket.vectors for bucket in buckets(table)):
             drop_vectors(table)
         elif step == "repair":
             table.repair()

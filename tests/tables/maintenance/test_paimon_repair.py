@@ -1,4 +1,4 @@
-"""Repair of Paimon tables as a whole: in one commit, beside others; leftovers; the report."""
+"""Repair of whole Paimon tables: in one commit, next to others; leftovers; the report."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from tests.tables.maintenance.repair_kit import (
     ids,
     made,
     ranges_of,
+    repair_lines,
     repaired,
     rows_of,
-    told,
     without,
 )
 from tests.tables.paimon.small_tables import VECTORS, commit, create
@@ -61,7 +61,7 @@ def test_all_that_is_wrong_is_repaired_in_one_commit(tmp_path: Path) -> None:
     )
     table = PaimonTable(table.storage, engine=Workers(3))
     report = repaired(table)
-    assert sorted(one.done for one in report.repaired) == [
+    assert sorted(repair.done for repair in report.repaired) == [
         "built anew",
         "dropped",
         "merged to one, of 2 rows",
@@ -78,16 +78,16 @@ def test_keys_that_show_only_when_vectors_are_repaired_are_repaired_with_them(
     for text in ("a", "b", "c"):
         rows = rows_of(range(10))
         table.upsert(rows.set_column(1, "name", pa.array([text] * 10)))
-    oldest = min(state_of(tmp_path).entries, key=lambda one: one.file.max_sequence).file.name
+    oldest = min(state_of(tmp_path).entries, key=lambda entry: entry.file.max_sequence).file.name
     (entry,) = vector_entries(tmp_path)
-    # The marks of the file between are lost, and the oldest has two vectors.
-    kept = tuple(one for one in entry.ranges or () if one.data_file == oldest)
+    # The marks of the middle file are lost, and the oldest has two vectors.
+    kept = tuple(range_ for range_ in entry.ranges or () if range_.data_file == oldest)
     forge(tmp_path, indexes=lambda _: [replace(entry, ranges=kept, rows=1)])
     put_vectors(tmp_path, {oldest: DeletionVector([0])})
     table = alcid.paimon(tmp_path)
-    assert table.verify().keys_live_twice == 0  # it cannot be told
+    assert table.verify().keys_live_twice == 0  # it cannot be determined
     report = repaired(table)
-    assert [(one.what, one.done, one.count) for one in report.repaired] == [
+    assert [(repair.what, repair.done, repair.count) for repair in report.repaired] == [
         ("deletion vectors", "merged to one, of 10 rows", 1),
         ("keys", "marked as deleted", 10),
     ]
@@ -99,31 +99,31 @@ def test_what_another_deletes_meanwhile_stays_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(tmp_path)
-    change_entries(tmp_path, lambda one: replace(one, rows=9))
+    change_entries(tmp_path, lambda entry: replace(entry, rows=9))
     table, other = alcid.paimon(tmp_path), alcid.paimon(tmp_path)
     looks: list[int] = []
 
     def repair(*arguments: Any) -> BucketRepair:
-        found = original(*arguments)
-        looks.append(len(found.repaired))
+        repairs = original(*arguments)
+        looks.append(len(repairs.repaired))
         if len(looks) == 1:
             assert other.delete("id IN (2, 12)").rows == 2
-        return found
+        return repairs
 
     original = VectorRepairer.repair
     monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
     assert (looks, report.repaired, report.commits, report.ok) == ([1], (), 0, True)
-    assert ids(table) == without(1, 2, 11, 12)  # the delete has written all anew
-    names = {one.name for one in state_of(tmp_path).indexes}
-    assert {one.name for one in (tmp_path / "index").iterdir()} > names
-    assert all(not one.path.startswith("index/") for one in table.verify().leftovers)
+    assert ids(table) == without(1, 2, 11, 12)  # the delete has rewritten everything
+    names = {index.name for index in state_of(tmp_path).indexes}
+    assert {path.name for path in (tmp_path / "index").iterdir()} > names
+    assert all(not leftover.path.startswith("index/") for leftover in table.verify().leftovers)
 
 
 def test_a_repair_that_comes_too_late_leaves_a_damaged_vector_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stays of an index file is no file of the repair, to be removed with the others."""
+    """An index file that stays is not a file of the repair, to be removed with the others."""
     made(tmp_path)
     first, second = data_files(tmp_path)
     change_entries(tmp_path, partial(_lie, data_file=second))
@@ -132,19 +132,19 @@ def test_a_repair_that_comes_too_late_leaves_a_damaged_vector_where_it_is(
     looks: list[int] = []
 
     def repair(*arguments: Any) -> BucketRepair:
-        found = original(*arguments)
-        looks.append(len(found.repaired))
-        if len(looks) == 1:  # another compacts both files away
+        repairs = original(*arguments)
+        looks.append(len(repairs.repaired))
+        if len(looks) == 1:  # another writer compacts both files away
             entries = state_of(tmp_path).entries
-            change = Change(kind="OVERWRITE", deleted=entries, index_deleted=found.deleted)
+            change = Change(kind="OVERWRITE", deleted=entries, index_deleted=repairs.deleted)
             commit(alcid.paimon(tmp_path), change)
-        return found
+        return repairs
 
     original = VectorRepairer.repair
     monkeypatch.setattr(VectorRepairer, "repair", repair)
     report = table.repair()
     assert (looks, report.repaired, report.ok) == ([1], (), True)
-    assert index.read_bytes() != before  # it is there, for the snapshots of the past
+    assert index.read_bytes() != before  # it is kept for the snapshots of the past
     assert len(list((tmp_path / "index").iterdir())) == 1
 
 
@@ -175,7 +175,7 @@ def test_more_problems_than_a_report_keeps_are_repaired_too(
     table.refresh()
     monkeypatch.setattr(findings, "_MAX_FINDINGS", 1)
     report = repaired(table, commits=2)
-    assert sorted(one.file.rpartition("/")[2] for one in report.repaired) == sorted(
+    assert sorted(repair.file.rpartition("/")[2] for repair in report.repaired) == sorted(
         data_files(tmp_path)
     )
 
@@ -211,7 +211,7 @@ def test_any_damages_together_leave_the_rows_that_no_vector_deletes(
             elif what == "empty":
                 put_vectors(path, {}, number, ranges=None if file else ())
             elif what == "count":
-                change_entries(path, lambda one: replace(one, rows=one.rows + 1))
+                change_entries(path, lambda entry: replace(entry, rows=entry.rows + 1))
             elif what == "cardinality":
                 change_entries(path, partial(_lie, data_file=names[file]))
             else:
@@ -219,17 +219,19 @@ def test_any_damages_together_leave_the_rows_that_no_vector_deletes(
         table.refresh()
         report = table.repair(dry_run=True)
         assert (report.ok, report.commits) == (True, bool(damages)), str(report)
-        assert told(table.repair()) == told(report)
+        assert repair_lines(table.repair()) == repair_lines(report)
         assert ids(table) == without(*gone)
-        found = table.verify()
-        assert (found.problems, found.warnings) == ((), ())
+        verified = table.verify()
+        assert (verified.problems, verified.warnings) == ((), ())
         assert table.repair().repaired == ()
 
 
 def _lie(entry: IndexEntry, data_file: str) -> IndexEntry:
     ranges = (
-        replace(one, cardinality=99) if one.data_file == data_file else one
-        for one in ranges_of(entry)
+        replace(vector_range, cardinality=99)
+        if vector_range.data_file == data_file
+        else vector_range
+        for vector_range in ranges_of(entry)
     )
     return replace(entry, ranges=tuple(ranges))
 
@@ -246,14 +248,14 @@ def test_what_no_snapshot_needs_is_removed_when_it_is_old_enough(tmp_path: Path)
     orphan = tmp_path / "index" / "index-00000000-0000-0000-0000-000000000000-0"
     orphan.write_bytes(b"\1")
     report = table.repair()
-    assert ([one.path for one in report.kept], report.removed) == ([f"index/{orphan.name}"], ())
+    assert ([file.path for file in report.kept], report.removed) == ([f"index/{orphan.name}"], ())
     assert "; 1 too young; " in str(report)
     trial = table.repair(timedelta(0), dry_run=True)
-    assert [one.path for one in trial.removed] == [f"index/{orphan.name}"]
+    assert [file.path for file in trial.removed] == [f"index/{orphan.name}"]
     assert orphan.exists()
     os.utime(orphan, (0, 0))
     report = table.repair()
-    assert ([one.path for one in report.removed], report.kept) == ([f"index/{orphan.name}"], ())
+    assert ([file.path for file in report.removed], report.kept) == ([f"index/{orphan.name}"], ())
     assert not orphan.exists()
     with pytest.raises(OptionError, match="older_than: found -1 day"):
         table.repair(timedelta(days=-1))
@@ -266,7 +268,7 @@ def test_leftovers_stay_if_an_older_snapshot_cannot_be_read(tmp_path: Path) -> N
     manifest = table.folder.snapshots.get(1).delta_manifest_list
     flip(one_file(tmp_path, f"manifest/{manifest}"), -1)
     report = table.repair(timedelta(0))
-    assert [(one.what, one.advice) for one in report.not_repaired] == [
+    assert [(repair.what, repair.advice) for repair in report.not_repaired] == [
         ("older snapshots", "nothing was removed: restore the file, or let the snapshot expire")
     ]
     assert orphan.exists()
@@ -279,8 +281,8 @@ def test_a_report_is_plain_data_and_a_page(tmp_path: Path) -> None:
     report = table.repair()
     plain = report.to_dict()
     assert (plain["ok"], plain["commits"], plain["snapshot_id"]) == (False, 1, table.snapshot_id)
-    assert [one["done"] for one in plain["mended"]] == ["dropped"]
-    assert [one["advice"] for one in plain["not_mended"]] == [ROLL_BACK]
+    assert [repair["done"] for repair in plain["mended"]] == ["dropped"]
+    assert [finding["advice"] for finding in plain["not_mended"]] == [ROLL_BACK]
     first = f"repaired 1 problem in 1 commit: snapshot {table.snapshot_id}"
     first += "; removed 0 leftovers (0 B)"
     assert str(report).startswith(f"{first}; 3 too young; 1 NOT repaired; ")

@@ -1,4 +1,4 @@
-"""Repair of deletion vectors: what is wrong is repaired, or told, and no row comes back."""
+"""Repair of deletion vectors: mistakes are corrected or reported, and no row comes back."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tests.tables.maintenance.repair_kit import (
     ids,
     made,
     ranges_of,
+    repair_lines,
     repaired,
-    told,
     without,
 )
 from tests.tables.paimon.small_tables import commit
@@ -51,9 +51,9 @@ def test_two_vectors_of_a_file_become_one(tmp_path: Path, kind: str) -> None:
     made(tmp_path, kind)
     first, second = data_files(tmp_path)
     old = [
-        one.name
-        for one in vector_entries(tmp_path)
-        if first in {place.data_file for place in one.ranges or ()}
+        entry.name
+        for entry in vector_entries(tmp_path)
+        if first in {vector_range.data_file for vector_range in entry.ranges or ()}
     ]
     put_vectors(tmp_path, {first: DeletionVector([3, 5])})
     table = alcid.paimon(tmp_path)  # it can be opened, but not read
@@ -62,17 +62,21 @@ def test_two_vectors_of_a_file_become_one(tmp_path: Path, kind: str) -> None:
     new = "index-99999999-0000-0000-0000-000000000000-0"
     problem = f"two vectors, in {old[0]} and {new}"
     report = repaired(table)
-    assert told(report) == [(first, "deletion vectors", problem, "merged to one, of 3 rows")]
+    assert repair_lines(report) == [
+        (first, "deletion vectors", problem, "merged to one, of 3 rows")
+    ]
     assert ids(table) == without(1, 3, 5, 11)
-    every = [place for one in vector_entries(tmp_path) for place in one.ranges or ()]
-    assert sorted((one.data_file, one.cardinality) for one in every) == sorted(
+    every = [
+        vector_range for entry in vector_entries(tmp_path) for vector_range in entry.ranges or ()
+    ]
+    assert sorted((entry.data_file, entry.cardinality) for entry in every) == sorted(
         [(first, 3), (second, 1)]
     )
     assert len(vector_entries(tmp_path)) == 1
     wide = "deletion-vectors.bitmap64" in table.options
     for entry in vector_entries(tmp_path):
         with DeletionVectorFile.open(next(tmp_path.rglob(entry.name))) as file:
-            assert {one.bits for one in file.read_all(entry.ranges or ()).values()} == {
+            assert {vector.bits for vector in file.read_all(entry.ranges or ()).values()} == {
                 64 if wide else 32
             }
 
@@ -86,7 +90,7 @@ def test_no_commit_gives_a_file_a_second_vector(tmp_path: Path) -> None:
 
 
 def test_nothing_is_deleted_by_one_of_two_vectors(tmp_path: Path) -> None:
-    """To write the vectors of a bucket anew would lose the other."""
+    """Rewriting the vectors of a bucket would lose the other one."""
     made(tmp_path, "buckets")
     first, _ = data_files(tmp_path)
     put_vectors(tmp_path, {first: DeletionVector([3])})
@@ -105,13 +109,17 @@ def test_vectors_of_files_that_are_gone_are_dropped(tmp_path: Path, kind: str) -
         tmp_path, {"data-gone.parquet": DeletionVector([1]), "b": DeletionVector([2])}
     )
     problem = "it is no live data file"
-    assert told(repaired(table)) == [
+    assert repair_lines(repaired(table)) == [
         (path, "deletion vector of b", problem, "dropped"),
         (path, "deletion vector of data-gone.parquet", problem, "dropped"),
     ]
     assert ids(table) == without(1, 11)
     assert table.verify().warnings == ()
-    named = {place.data_file for one in vector_entries(tmp_path) for place in one.ranges or ()}
+    named = {
+        vector_range.data_file
+        for entry in vector_entries(tmp_path)
+        for vector_range in entry.ranges or ()
+    }
     assert named == set(data_files(tmp_path))
 
 
@@ -120,7 +128,7 @@ def test_wrong_numbers_are_put_right(tmp_path: Path, kind: str) -> None:
     table = made(tmp_path, kind)
 
     def lie(entry: IndexEntry) -> IndexEntry:
-        ranges = [replace(one, cardinality=7) for one in entry.ranges or ()]
+        ranges = [replace(range_, cardinality=7) for range_ in entry.ranges or ()]
         return replace(entry, rows=9, ranges=tuple(ranges))
 
     change_entries(tmp_path, lie)
@@ -128,7 +136,7 @@ def test_wrong_numbers_are_put_right(tmp_path: Path, kind: str) -> None:
     with pytest.raises(FormatError, match="found 1, expected 7"):
         table.scan().to_arrow()
     report = repaired(table)
-    assert {(one.what, one.done) for one in report.repaired} == {
+    assert {(repair.what, repair.done) for repair in report.repaired} == {
         ("row count", "written anew"),
         *(
             (f"deletion vector of {name}", "written anew, of 1 row")
@@ -138,31 +146,35 @@ def test_wrong_numbers_are_put_right(tmp_path: Path, kind: str) -> None:
     assert ids(table) == without(1, 11)
     for entry in vector_entries(tmp_path):
         assert entry.rows == len(entry.ranges or ())
-        assert {one.cardinality for one in entry.ranges or ()} == {1}
+        assert {range_.cardinality for range_ in entry.ranges or ()} == {1}
 
 
-def test_only_the_index_file_that_is_wrong_is_written_anew(tmp_path: Path) -> None:
+def test_only_the_wrong_index_file_is_rewritten(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.delete("id = 12")
     first, second = data_files(tmp_path)
-    kept = [one for one in vector_entries(tmp_path) if _named(one) == {first}]
-    change_entries(tmp_path, lambda one: replace(one, rows=9) if second in _named(one) else one)
-    assert [one.what for one in repaired(table).repaired] == ["row count"]
+    kept = [entry for entry in vector_entries(tmp_path) if _named(entry) == {first}]
+    change_entries(
+        tmp_path, lambda entry: replace(entry, rows=9) if second in _named(entry) else entry
+    )
+    assert [repair.what for repair in repaired(table).repaired] == ["row count"]
     assert kept[0] in vector_entries(tmp_path)
     assert ids(table) == without(1, 11, 12)
 
 
 def _named(entry: IndexEntry) -> set[str]:
-    return {one.data_file for one in entry.ranges or ()}
+    return {range_.data_file for range_ in entry.ranges or ()}
 
 
-def test_an_index_file_of_another_size_is_written_anew(tmp_path: Path) -> None:
+def test_an_index_file_of_another_size_is_rewritten(tmp_path: Path) -> None:
     table = made(tmp_path)
     (entry,) = vector_entries(tmp_path)
     path = tmp_path / "index" / entry.name
     path.write_bytes(path.read_bytes() + b"\0")
     problem = f"found {entry.size + 1} bytes, expected {entry.size}"
-    assert told(repaired(table)) == [(f"index/{entry.name}", "size", problem, "written anew")]
+    assert repair_lines(repaired(table)) == [
+        (f"index/{entry.name}", "size", problem, "written anew")
+    ]
     assert ids(table) == without(1, 11)
 
 
@@ -173,9 +185,9 @@ def test_an_index_file_of_no_vectors_is_dropped(
 ) -> None:
     table = made(tmp_path, kind)
     path = put_vectors(tmp_path, {}, ranges=ranges)
-    ((file, what, _, done),) = told(repaired(table))
+    ((file, what, _, done),) = repair_lines(repaired(table))
     assert (file, what, done) == (path, "deletion vectors", "no vector in use: dropped")
-    assert all(one.ranges for one in vector_entries(tmp_path))
+    assert all(entry.ranges for entry in vector_entries(tmp_path))
     assert ids(table) == without(1, 11)
 
 
@@ -185,13 +197,13 @@ def test_ranges_that_were_lost_are_taken_from_an_older_snapshot(
     tmp_path: Path, kind: str, ranges: tuple[()] | None
 ) -> None:
     table = made(tmp_path, kind)
-    known = table.snapshot_id
+    known_snapshot = table.snapshot_id
     table.compute_stats(["id"])  # a snapshot that keeps the index manifest
-    change_entries(tmp_path, lambda one: replace(one, ranges=ranges, rows=0))
-    assert {1, 11} <= set(ids(table))  # they have come back
+    change_entries(tmp_path, lambda entry: replace(entry, ranges=ranges, rows=0))
+    assert {1, 11} <= set(ids(table))  # they came back
     report = repaired(table)
-    assert {(one.what, one.done) for one in report.repaired} == {
-        ("deletion vectors", f"taken as snapshot {known} has it")
+    assert {(repair.what, repair.done) for repair in report.repaired} == {
+        ("deletion vectors", f"taken as snapshot {known_snapshot} has it")
     }
     assert ids(table) == without(1, 11)
 
@@ -199,7 +211,7 @@ def test_ranges_that_were_lost_are_taken_from_an_older_snapshot(
 def test_ranges_that_no_snapshot_knows_are_dropped(tmp_path: Path) -> None:
     table = made(tmp_path)
     put_vectors(tmp_path, {data_files(tmp_path)[0]: DeletionVector([4])}, ranges=None, rows=0)
-    ((_, _, problem, done),) = told(repaired(table))
+    ((_, _, problem, done),) = repair_lines(repaired(table))
     assert problem == "without ranges: writers of Paimon's Java fail on the bucket"
     assert done == "no vector in use: dropped"
     assert ids(table) == without(1, 11)
@@ -213,8 +225,10 @@ def test_a_damaged_vector_stays_and_all_else_is_repaired(tmp_path: Path, kind: s
     def lie(entry: IndexEntry) -> IndexEntry:
         ranges = (
             *(
-                replace(one, cardinality=7) if one.data_file == second else one
-                for one in ranges_of(entry)
+                replace(vector_range, cardinality=7)
+                if vector_range.data_file == second
+                else vector_range
+                for vector_range in ranges_of(entry)
             ),
             replace(ranges_of(entry)[0], data_file="data-gone.parquet"),
         )
@@ -230,7 +244,7 @@ def test_a_damaged_vector_stays_and_all_else_is_repaired(tmp_path: Path, kind: s
     assert "bad checksum of a deletion vector" in left.problem
     assert not report.ok
     assert f"not repaired: {left}" in str(report).splitlines()
-    assert {one.what for one in report.repaired} == {
+    assert {repair.what for repair in report.repaired} == {
         f"deletion vector of {second}",
         "deletion vector of data-gone.parquet",
     }
@@ -242,23 +256,23 @@ def test_a_damaged_vector_stays_and_all_else_is_repaired(tmp_path: Path, kind: s
     assert table.verify().ok
 
 
-def test_two_vectors_of_which_one_is_damaged_stay_two(tmp_path: Path) -> None:
-    """The other would have to be trusted alone, and rows come back."""
+def test_two_vectors_stay_two_if_one_is_damaged(tmp_path: Path) -> None:
+    """Trusting the other one alone would bring rows back."""
     made(tmp_path)
     first, _ = data_files(tmp_path)
     index, before = damage(tmp_path, first)
     put_vectors(tmp_path, {first: DeletionVector([3]), "gone": DeletionVector([0])})
     table = alcid.paimon(tmp_path)
     report = repaired(table)
-    assert [one.what for one in report.repaired] == ["deletion vector of gone"]
-    assert {one.what for one in report.not_repaired} == {
+    assert [repair.what for repair in report.repaired] == ["deletion vector of gone"]
+    assert {repair.what for repair in report.not_repaired} == {
         "deletion vectors",
         f"deletion vector of {first}",
     }
     with pytest.raises(FormatError, match=f"two deletion vectors of {first}"):
         table.count("id >= 0")
     index.write_bytes(before)
-    assert [one.done for one in table.repair().repaired] == ["merged to one, of 2 rows"]
+    assert [repair.done for repair in table.repair().repaired] == ["merged to one, of 2 rows"]
     assert ids(table) == without(1, 3, 11)
 
 
@@ -269,16 +283,18 @@ def test_a_vector_file_that_is_gone_or_cut_stays_named(tmp_path: Path, kind: str
     before, entries = path.read_bytes(), vector_entries(tmp_path)
     path.unlink()
     report = repaired(table, commits=0)
-    assert [(one.what, one.problem) for one in report.not_repaired] == [("", "is not there")]
+    assert [(repair.what, repair.problem) for repair in report.not_repaired] == [
+        ("", "is not there")
+    ]
     path.write_bytes(b"")
     report = repaired(table, commits=0)
-    assert [one.what for one in report.not_repaired] == ["size"]
+    assert [repair.what for repair in report.not_repaired] == ["size"]
     assert vector_entries(tmp_path) == entries
     path.write_bytes(before)
     assert ids(table) == without(1, 11)
 
 
-def test_a_vector_of_rows_that_there_are_not_stays(tmp_path: Path) -> None:
+def test_a_vector_of_rows_that_do_not_exist_stays(tmp_path: Path) -> None:
     made(tmp_path)
     first, _ = data_files(tmp_path)
     forge(tmp_path, indexes=lambda every: every[:1])
@@ -292,13 +308,13 @@ def test_a_vector_of_rows_that_there_are_not_stays(tmp_path: Path) -> None:
     assert (left.problem, left.advice) == ("found row 10, expected below 10", ROLL_BACK)
 
 
-def test_a_data_file_that_is_gone_is_told_and_the_rest_is_repaired(tmp_path: Path) -> None:
+def test_a_missing_data_file_is_reported_and_the_rest_is_repaired(tmp_path: Path) -> None:
     table = made(tmp_path)
     put_vectors(tmp_path, {"gone": DeletionVector([1])})
     lost = next(tmp_path.rglob(data_files(tmp_path)[1]))
     lost.unlink()
     report = repaired(table)
-    assert [str(one) for one in report.not_repaired] == [
+    assert [str(repair) for repair in report.not_repaired] == [
         f"{lost.relative_to(tmp_path)}: is not there: {ROLL_BACK}"
     ]
-    assert [one.done for one in report.repaired] == ["dropped"]
+    assert [repair.done for repair in report.repaired] == ["dropped"]

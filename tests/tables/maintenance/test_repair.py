@@ -1,4 +1,4 @@
-"""Repair of folders of Parquet files: what bundles have that is wrong is made again."""
+"""Repair of folders of Parquet files: wrong parts of bundles are built again."""
 
 from __future__ import annotations
 
@@ -43,35 +43,35 @@ def table(tmp_path: Path) -> ParquetTable:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the data files that builds read."""
-    found: list[str] = []
+    paths: list[str] = []
 
     def note(*args: Any, **named: Any) -> Any:
-        found.append(named["path"])
+        paths.append(named["path"])
         return index_file(*args, **named)
 
     monkeypatch.setattr(build, "index_file", note)
-    return found
+    return paths
 
 
 def rows_of(number: int) -> pa.Table:
     ids = range(number * 1000, number * 1000 + 1000)
-    return pa.table({"id": ids, "name": [f"n{one % 7}" for one in ids]})
+    return pa.table({"id": ids, "name": [f"n{key % 7}" for key in ids]})
 
 
 def bundle_of(table: ParquetTable) -> Path:
-    (found,) = Path(table.location, "_alcid").glob("*.puffin")
-    return found
+    (path,) = Path(table.location, "_alcid").glob("*.puffin")
+    return path
 
 
 def indexes(table: ParquetTable) -> dict[tuple[str, str], int]:
-    return {(one.column, one.index_type): one.fresh for one in table.indexes()}
+    return {(index.column, index.index_type): index.fresh for index in table.indexes()}
 
 
 def repaired(table: ParquetTable) -> RepairReport:
-    """Repair: a dry run says the same and changes nothing, and nothing is left to a second one."""
-    files = {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")}
+    """Repair: a dry run says the same and changes nothing, and a second run has nothing to do."""
+    files = {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")}
     trial = table.repair(dry_run=True)
-    assert {one: one.stat().st_mtime_ns for one in Path(table.location).rglob("*")} == files
+    assert {path: path.stat().st_mtime_ns for path in Path(table.location).rglob("*")} == files
     report = table.repair()
     assert (trial.repaired, trial.not_repaired, trial.dry_run) == (
         report.repaired,
@@ -79,9 +79,9 @@ def repaired(table: ParquetTable) -> RepairReport:
         True,
     )
     assert table.repair().repaired == ()
-    found = table.verify()
-    assert [(one.file, one.what, one.problem) for one in found.problems] == [
-        (one.file, one.what, one.problem) for one in report.not_repaired
+    verified = table.verify()
+    assert [(problem.file, problem.what, problem.problem) for problem in verified.problems] == [
+        (repair.file, repair.what, repair.problem) for repair in report.not_repaired
     ]
     return report
 
@@ -91,19 +91,17 @@ def test_a_sound_table_is_left_alone(table: ParquetTable, read: list[str]) -> No
     assert (report.ok, report.repaired, report.commits, read) == (True, (), 0, [])
 
 
-def test_an_index_that_lies_is_built_again_of_its_file_only(
-    table: ParquetTable, read: list[str]
-) -> None:
-    """A file was changed, and neither its time nor its size shows it."""
+def test_a_wrong_index_is_rebuilt_for_its_file_only(table: ParquetTable, read: list[str]) -> None:
+    """A file was changed, but neither its time nor its size shows it."""
     path = Path(table.location, "1.parquet")
     before = path.stat()
-    names = pa.array([f"n{one % 7 + 1}" for one in range(1000)])
+    names = pa.array([f"n{id_ % 7 + 1}" for id_ in range(1000)])
     pq.write_table(rows_of(1).set_column(1, "name", names), path)
     assert path.stat().st_size == before.st_size
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     report = repaired(table)
-    assert {one.file for one in report.repaired} == {"1.parquet"}
-    assert {one.done for one in report.repaired} == {"built anew"}
+    assert {repair.file for repair in report.repaired} == {"1.parquet"}
+    assert {repair.done for repair in report.repaired} == {"built anew"}
     assert set(read) == {"1.parquet"}
     assert (report.ok, indexes(table)) == (True, INDEXES)
     assert table.count("name = 'n7'") == 142
@@ -113,7 +111,9 @@ def test_a_damaged_payload_is_built_again(table: ParquetTable, read: list[str]) 
     flip(bundle_of(table), 10)
     table = alcid.parquet(table.location)
     report = repaired(table)
-    assert {(one.file, one.done) for one in report.repaired} == {("0.parquet", "built anew")}
+    assert {(repair.file, repair.done) for repair in report.repaired} == {
+        ("0.parquet", "built anew")
+    }
     assert set(read) == {"0.parquet"}
     assert str(report).startswith(f"repaired {len(report.repaired)} problem")
     assert (report.ok, indexes(table)) == (True, INDEXES)
@@ -123,13 +123,13 @@ def test_a_damaged_payload_is_built_again(table: ParquetTable, read: list[str]) 
 def test_a_bundle_that_is_damaged_in_part_is_made_again(table: ParquetTable, part: str) -> None:
     bundle = bundle_of(table)
     blobs = PuffinReader(BytesSource(bundle.read_bytes())).blobs
-    place = next(one for one in blobs if one.type == part)
-    flip(bundle, place.offset + place.length - 1)
+    blob = next(blob for blob in blobs if blob.type == part)
+    flip(bundle, blob.offset + blob.length - 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedIndexWarning)
         table = alcid.parquet(table.location)
     report = repaired(table)
-    assert [(one.file, one.done) for one in report.repaired] == [
+    assert [(repair.file, repair.done) for repair in report.repaired] == [
         (bundle.name, "its indexes are built anew")
     ]
     assert (report.ok, indexes(table)) == (True, INDEXES)
@@ -141,7 +141,7 @@ def test_a_bundle_that_cannot_be_read_is_removed(table: ParquetTable) -> None:
     with pytest.warns(DamagedIndexWarning):
         table = alcid.parquet(table.location)
     report = repaired(table)
-    assert [(one.file, one.what, one.done) for one in report.repaired] == [
+    assert [(repair.file, repair.what, repair.done) for repair in report.repaired] == [
         (bundle.name, "bundle", "dropped: build_indexes makes others")
     ]
     assert (report.ok, bundle.exists(), indexes(table)) == (True, False, {})
@@ -158,18 +158,18 @@ def test_indexes_of_a_bundle_that_cannot_be_read_are_built_if_others_have_them(
     with pytest.warns(DamagedIndexWarning):
         table = alcid.parquet(table.location)
     report = repaired(table)
-    assert [one.done for one in report.repaired] == ["its indexes are built anew"]
+    assert [repair.done for repair in report.repaired] == ["its indexes are built anew"]
     assert sorted(read) == ["0.parquet", "1.parquet", "2.parquet"]
     assert indexes(table) == dict.fromkeys(INDEXES, 4)
 
 
-def test_a_data_file_that_is_damaged_is_told(table: ParquetTable) -> None:
+def test_a_damaged_data_file_is_reported(table: ParquetTable) -> None:
     path = Path(table.location, "2.parquet")
     before = path.stat()
     flip(path, -1)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     report = repaired(table)
-    assert [(one.file, one.what, one.advice) for one in report.not_repaired] == [
+    assert [(repair.file, repair.what, repair.advice) for repair in report.not_repaired] == [
         ("2.parquet", "", "restore the file, or write it anew")
     ]
     assert report.repaired == ()
@@ -178,20 +178,20 @@ def test_a_data_file_that_is_damaged_is_told(table: ParquetTable) -> None:
 def test_leftovers_are_removed_when_they_are_old_enough(table: ParquetTable) -> None:
     draft = Path(table.location, "_alcid", f".{'0' * 32}.tmp")
     draft.write_bytes(b"")
-    assert [one.path for one in table.repair().kept] == [f"_alcid/{draft.name}"]
-    assert [one.path for one in table.repair(timedelta(0)).removed] == [f"_alcid/{draft.name}"]
+    assert [file.path for file in table.repair().kept] == [f"_alcid/{draft.name}"]
+    assert [file.path for file in table.repair(timedelta(0)).removed] == [f"_alcid/{draft.name}"]
     assert not draft.exists()
     with pytest.raises(OptionError, match="older_than"):
         table.repair(timedelta(-1))
 
 
 def test_long_lists_are_cut_in_the_text() -> None:
-    found = [
+    listed = [
         Finding(FindingKind.INDEX, f"f{number}", "wrong", "id", "bitmap") for number in range(12)
     ]
     report = RepairReport(
-        tuple(Repaired(one, "built anew") for one in found),
-        tuple(NotRepaired(one, "restore it") for one in found[:1]),
+        tuple(Repaired(finding, "built anew") for finding in listed),
+        tuple(NotRepaired(finding, "restore it") for finding in listed[:1]),
         (),
         (),
         None,
@@ -228,8 +228,8 @@ def test_all_problems_are_repaired_though_a_report_has_the_first(
 ) -> None:
     monkeypatch.setattr(verifying, "_MAX_REPORTED", 5)
     monkeypatch.setattr(findings, "_MAX_FINDINGS", kept)
-    found = stale.verify()
-    assert (found.problem_count, len(found.problems)) == (24, 5)
+    verified = stale.verify()
+    assert (verified.problem_count, len(verified.problems)) == (24, 5)
     looked = []
     verify = parquet.verify
 
@@ -243,5 +243,7 @@ def test_all_problems_are_repaired_though_a_report_has_the_first(
     looked.clear()
     report = stale.repair()
     assert (report.not_repaired, len(looked)) == ((), looks)
-    assert {one.file for one in report.repaired} == {f"{number}.parquet" for number in range(6)}
+    assert {repair.file for repair in report.repaired} == {
+        f"{number}.parquet" for number in range(6)
+    }
     assert stale.verify().ok

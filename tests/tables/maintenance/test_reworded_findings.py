@@ -1,4 +1,4 @@
-"""Findings are typed: with all messages reworded, a repair does exactly the same."""
+"""Findings are typed: even with all messages reworded, a repair does exactly the same."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def parquet_indexes(path: Path) -> AnyTable:
-    """An index payload that is damaged, a file that was replaced, one that cannot be read."""
+    """A damaged index payload, a file that was replaced, and one that cannot be read."""
     path.mkdir()
     for number in range(4):
         pq.write_table(rows_of(range(number * 10, number * 10 + 10)), path / f"{number}.parquet")
@@ -61,21 +61,21 @@ def parquet_indexes(path: Path) -> AnyTable:
 
 
 def parquet_bundles(path: Path) -> AnyTable:
-    """A bundle that is damaged in part, and another of which nothing can be read."""
+    """A bundle with partial damage, and another one that cannot be read at all."""
     path.mkdir()
     for number in range(2):
         pq.write_table(rows_of(range(10)), path / f"{number}.parquet")
         alcid.parquet(path).build_indexes(INDEXES)
     first, second = sorted((path / "_alcid").glob("*.puffin"))
     blobs = PuffinReader(BytesSource(first.read_bytes())).blobs
-    blob = next(one for one in blobs if one.type == "alcid-directory-v1")
+    blob = next(blob for blob in blobs if blob.type == "alcid-directory-v1")
     flip(first, blob.offset + blob.length - 1)
     flip(second, -10)
     return alcid.parquet(path)
 
 
 def paimon(path: Path, kind: str) -> AnyTable:
-    """Two vectors of a file, one of no file, one that is damaged, wrong counts, a container."""
+    """Two vectors for a file, one for no file, a damaged one, wrong counts, a container."""
     made(path, kind, INDEXES)
     first, second = data_files(path)[:2]
     put_vectors(path, {second: DeletionVector([3]), "gone": DeletionVector([0])}, 1)
@@ -87,10 +87,10 @@ def paimon(path: Path, kind: str) -> AnyTable:
 
 
 def paimon_indexes(path: Path) -> AnyTable:
-    """An index of another file, and a data file that is gone."""
+    """An index of another file, and a missing data file."""
     made(path, options=INDEXES)
     first, second = data_files(path)
-    indexes = {one.file.name: one.file.embedded_index for one in state_of(path).entries}
+    indexes = {entry.file.name: entry.file.embedded_index for entry in state_of(path).entries}
 
     def swapped(entry: Any) -> list[Any]:
         if entry.file.name != first:
@@ -103,19 +103,19 @@ def paimon_indexes(path: Path) -> AnyTable:
 
 
 def paimon_keys(path: Path) -> AnyTable:
-    """Keys that are live twice, as their marks are lost, and a hash index that is gone."""
+    """Keys that are live twice because their marks are lost, and a missing hash index."""
     options = {**VECTORS, "bucket": "-1", "dynamic-bucket.target-row-num": "10"}
     table = create(path, primary_keys=["id"], options=options)
     table.upsert(rows_of(range(20)))
     table.upsert(rows_of(range(5)))
-    hashes = next(one for one in state_of(path).indexes if one.index_type == "HASH")
-    forge(path, indexes=lambda every: [one for one in every if one.index_type == "HASH"])
+    hashes = next(index for index in state_of(path).indexes if index.index_type == "HASH")
+    forge(path, indexes=lambda every: [entry for entry in every if entry.index_type == "HASH"])
     (path / "index" / hashes.name).unlink()
     return alcid.paimon(path)
 
 
 def iceberg_statistics(path: Path) -> AnyTable:
-    """An index and a sketch that are damaged, and metadata that say otherwise than the file."""
+    """A damaged index and a damaged sketch, and metadata that contradict the file."""
     catalog = MemoryCatalog(path)
     catalog.add({f"{name}.parquet": {"id": [1, 2], "name": ["x", "y"]} for name in "ab"})
     table = IcebergTable(catalog)
@@ -123,8 +123,8 @@ def iceberg_statistics(path: Path) -> AnyTable:
     table.compute_stats(["name"])
     (puffin,) = catalog.puffins()
     blobs = PuffinReader(BytesSource(puffin.read_bytes())).blobs
-    flip(puffin, next(one for one in blobs if one.type != THETA_SKETCH).offset + 10)
-    flip(puffin, next(one for one in blobs if one.type == THETA_SKETCH).offset + 10)
+    flip(puffin, next(blob for blob in blobs if blob.type != THETA_SKETCH).offset + 10)
+    flip(puffin, next(blob for blob in blobs if blob.type == THETA_SKETCH).offset + 10)
     (file,) = catalog.metadata["statistics"]
     file["file-footer-size-in-bytes"] += 1
     catalog.put_statistics(1000, file)
@@ -133,7 +133,7 @@ def iceberg_statistics(path: Path) -> AnyTable:
 
 
 def iceberg_bundle(path: Path) -> AnyTable:
-    """A statistics file that cannot be read, and a data file that is gone."""
+    """A statistics file that cannot be read, and a missing data file."""
     catalog = MemoryCatalog(path)
     catalog.add({f"{name}.parquet": {"id": [1, 2], "name": ["x", "y"]} for name in "ab"})
     table = IcebergTable(catalog)
@@ -145,11 +145,11 @@ def iceberg_bundle(path: Path) -> AnyTable:
 
 
 def iceberg_vectors(path: Path) -> AnyTable:
-    """A vector whose number of rows is wrong, and one of a file that is not live."""
+    """A vector with a wrong number of rows, and one for a file that is not live."""
     catalog = VectorCatalog(path)
     catalog.add({f"{name}.parquet": {"id": [1, 2, 3], "name": ["x"] * 3} for name in "ab"})
     catalog.open().delete("id = 3", progress=False)
-    vectors = [one for one in catalog.current if one["content"] == 1]
+    vectors = [entry for entry in catalog.current if entry["content"] == 1]
     vectors[0]["record_count"] = 2
     vectors[1]["referenced_data_file"] = "/gone.parquet"
     return catalog.open()
@@ -174,7 +174,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{8}T[\d.]+Z-[0-9
 
 @contextmanager
 def reworded() -> Iterator[None]:
-    """Let every finding have another text, which says nothing, or something else."""
+    """Replace the text of every finding by one that says nothing, or something else."""
     numbers, append = count(), Findings.append
 
     def append_reworded(findings: Findings, finding: Finding) -> None:
@@ -190,16 +190,16 @@ def reworded() -> Iterator[None]:
 def decided(report: RepairReport, folder: Path) -> list[tuple[object, ...]]:
     """What a repair did, without the words of the findings."""
 
-    def about(one: Repaired | NotRepaired) -> tuple[object, ...]:
-        finding = one.finding
+    def about(decision: Repaired | NotRepaired) -> tuple[object, ...]:
+        finding = decision.finding
         file, data_file = (
             UUID.sub("*", path.replace(str(folder), ""))
             for path in (finding.file, finding.data_file)
         )
         return finding.kind, file, finding.column, finding.index_type, data_file, finding.severity
 
-    repaired = [(*about(one), one.done, one.count) for one in report.repaired]
-    left = [(*about(one), one.advice) for one in report.not_repaired]
+    repaired = [(*about(repair), repair.done, repair.count) for repair in report.repaired]
+    left = [(*about(repair), repair.advice) for repair in report.not_repaired]
     sizes = len(report.removed), len(report.kept)
     return [*repaired, *left, (report.ok, report.commits, sizes, report.dry_run)]
 
@@ -223,7 +223,7 @@ def test_a_repair_decides_by_kinds_and_not_by_words(tmp_path: Path, scenario: st
     with reworded():
         report = table.repair(dry_run=True)
         assert report.repaired
-        assert all(": the manifest says" in one.what for one in report.repaired)
+        assert all(": the manifest says" in repair.what for repair in report.repaired)
         other = [decided(report, folder), decided(table.repair(), folder)]
     assert sorted(map(str, other[0])) == sorted(map(str, plain[0]))
     assert sorted(map(str, other[1])) == sorted(map(str, plain[1]))

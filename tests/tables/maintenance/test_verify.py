@@ -1,4 +1,4 @@
-"""Verify: what is sound is said to be, and each thing that is wrong is found and counted."""
+"""Verify: sound tables pass, and each kind of damage is found and counted."""
 
 from __future__ import annotations
 
@@ -81,12 +81,14 @@ def local(tmp_path: Path) -> Storage:
 
 def indexes_only(report: Any) -> dict[str, IndexCheck]:
     return {
-        name: one for name, one in checks(report).items() if not name.startswith(("pages", "stat"))
+        name: check
+        for name, check in checks(report).items()
+        if not name.startswith(("pages", "stat"))
     }
 
 
 def every_type(seed: int) -> pa.Table:
-    """Columns of every type that an index takes, with nulls."""
+    """Columns of every type that an index allows, with nulls."""
     rng = np.random.default_rng(seed)
     numbers = [None if number % 11 == 0 else int(number) for number in rng.integers(0, 100, 300)]
 
@@ -123,7 +125,7 @@ def test_a_table_of_all_types_is_sound(local: Storage) -> None:
         for field in schema
         if index_type in indexes_for(DataType.from_arrow(field.type))
     ]
-    wanted = {
+    options = {
         f"file-index.{index_type}.columns": ",".join(n for kind, n in taken if kind == index_type)
         for index_type in INDEX_TYPES
     }
@@ -131,7 +133,7 @@ def test_a_table_of_all_types_is_sound(local: Storage) -> None:
         put_table(local, f"part-{number}.parquet", every_type(number))
     put_table(local, "empty.parquet", every_type(0).slice(0, 0))
     built = FolderIndexes(local).build(
-        wanted
+        options
         | {
             "file-index.bloom-filter.text.items": 5000,
             "file-index.bitmap.text.version": 1,
@@ -140,24 +142,26 @@ def test_a_table_of_all_types_is_sound(local: Storage) -> None:
         }
     )
     assert built.skipped == ()
-    found = verified(local)
-    assert (found.ok, found.problems, found.files, found.checked) == (True, (), 4, 4)
-    assert (found.rows, found.unindexed, found.gone, found.leftovers) == (900, 0, 0, ())
-    assert all(one == IndexCheck(one.column, one.index_type, 4, 4) for one in found.indexes)
+    report = verified(local)
+    assert (report.ok, report.problems, report.files, report.checked) == (True, (), 4, 4)
+    assert (report.rows, report.unindexed, report.gone, report.leftovers) == (900, 0, 0, ())
+    assert all(
+        index == IndexCheck(index.column, index.index_type, 4, 4) for index in report.indexes
+    )
     others = [(kind, name) for kind in ("pages", "statistics") for name in schema.names]
-    assert {(one.index_type, one.column) for one in found.indexes} == {*taken, *others}
+    assert {(index.index_type, index.column) for index in report.indexes} == {*taken, *others}
 
 
 def test_the_same_is_found_everywhere_and_by_any_number_of_workers(storage: Storage) -> None:
     folders.fill(storage, 4)
     FolderIndexes(storage).build(EVERY)
-    found = verified(storage)
-    assert (found.ok, found.checked, list(indexes_only(found))) == (True, 4, NAMES)
+    report = verified(storage)
+    assert (report.ok, report.checked, list(indexes_only(report))) == (True, 4, NAMES)
 
     def swap(files: Files) -> None:
-        one, two = files[FIRST], files[SECOND]
+        first, second = files[FIRST], files[SECOND]
         kind = PayloadKind.index("class_id", "bitmap")
-        files[FIRST] = with_payload(one, kind, two.payloads[kind])
+        files[FIRST] = with_payload(first, kind, second.payloads[kind])
 
     forge(storage, EVERY, swap)
     reports = [
@@ -168,12 +172,12 @@ def test_the_same_is_found_everywhere_and_by_any_number_of_workers(storage: Stor
     assert [report == reports[0] for report in reports] == [True] * 4
 
 
-def test_it_tells_how_far_it_is(local: Storage) -> None:
+def test_it_reports_its_progress(local: Storage) -> None:
     folders.fill(local, 3)
     FolderIndexes(local).build(OPTIONS)
-    told: list[tuple[int, int, int]] = []
-    verified(local, progress=lambda *state: told.append(state))
-    assert told == [(1, 3, 60), (2, 3, 120), (3, 3, 180)]
+    progress: list[tuple[int, int, int]] = []
+    verified(local, progress=lambda *state: progress.append(state))
+    assert progress == [(1, 3, 60), (2, 3, 120), (3, 3, 180)]
 
 
 @pytest.mark.parametrize(
@@ -185,17 +189,17 @@ def test_a_payload_of_another_file_is_wrong_about_rows(local: Storage, name: str
     kind = PayloadKind.index(column, index_type)
 
     def swap(files: Files) -> None:
-        one, two = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
-        files[FIRST] = with_payload(files[FIRST], kind, two)
-        files[SECOND] = with_payload(files[SECOND], kind, one)
+        first, second = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
+        files[FIRST] = with_payload(files[FIRST], kind, second)
+        files[SECOND] = with_payload(files[SECOND], kind, first)
 
     forge(local, EVERY, swap)
-    one, two = (tables[path][column].to_pylist() for path in (FIRST, SECOND))
-    wrong = [row for row, pair in enumerate(zip(one, two, strict=True)) if not same(*pair)]
+    first, second = (tables[path][column].to_pylist() for path in (FIRST, SECOND))
+    wrong = [row for row, pair in enumerate(zip(first, second, strict=True)) if not same(*pair)]
     report = verified(local)
     assert wrong
     assert problems(report) == [(FIRST, name), (SECOND, name)]
-    example = Example(FIRST, wrong[0], repr(one[wrong[0]]))
+    example = Example(FIRST, wrong[0], repr(first[wrong[0]]))
     expected = IndexCheck(
         column,
         index_type,
@@ -209,12 +213,12 @@ def test_a_payload_of_another_file_is_wrong_about_rows(local: Storage, name: str
     assert checks(report)[name] == expected
     assert not report.ok
     count = len(wrong)
-    told = f"{count} rows missing, {count} rows too many, the first is row {wrong[0]}"
-    assert report.problems[0].problem == told
+    problem = f"{count} rows missing, {count} rows too many, the first is row {wrong[0]}"
+    assert report.problems[0].problem == problem
 
 
-def same(one: Any, two: Any) -> bool:
-    return repr(one) == repr(two)
+def same(first: Any, second: Any) -> bool:
+    return repr(first) == repr(second)
 
 
 def test_values_that_a_bloom_filter_hides_are_counted(local: Storage) -> None:
@@ -312,13 +316,13 @@ def test_an_index_that_a_column_cannot_have_is_wrong(local: Storage) -> None:
 def test_statistics_that_are_not_true_are_found(
     local: Storage, column: str, change: dict[str, Any], problem: str | None
 ) -> None:
-    """Of columns that are indexed, and of those of which the footer alone was read."""
+    """Of indexed columns, and of those of which only the footer was read."""
     folders.fill(local, 2)
 
     def lie(files: Files) -> None:
         files[SECOND] = with_statistics(files[SECOND], column, **change)
 
-    if problem == "":  # which no bundle can hold
+    if problem == "":  # which no bundle can store
         with pytest.raises(TypeError, match="a least value above the greatest"):
             forge(local, OPTIONS, lie)
         return
@@ -337,11 +341,11 @@ def test_an_index_of_more_text_than_would_be_built_now_is_compared(
     local: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put_table(local, "a.parquet", pa.table({"text": [f"{row:0100}" for row in range(300)]}))
-    one = {f"file-index.{kind}.columns": "text" for kind in ("bitmap", "range-bitmap")}
-    FolderIndexes(local).build(one)
+    options = {f"file-index.{kind}.columns": "text" for kind in ("bitmap", "range-bitmap")}
+    FolderIndexes(local).build(options)
     monkeypatch.setattr(distinct, "MOST_KEY_BYTES", 1000)
     report = verified(local)
-    assert (report.ok, [one.sound for one in report.indexes]) == (True, [1, 1, 1, 1])
+    assert (report.ok, [index.sound for index in report.indexes]) == (True, [1, 1, 1, 1])
 
     def lie(files: Files) -> None:
         (path,) = files
@@ -350,7 +354,7 @@ def test_an_index_of_more_text_than_would_be_built_now_is_compared(
             payload = BUILDERS[kind](others)
             files[path] = with_payload(files[path], PayloadKind.index("text", kind), payload)
 
-    forge(local, one, lie)
+    forge(local, options, lie)
     expected = [("a.parquet", "bitmap of 'text'"), ("a.parquet", "range-bitmap of 'text'")]
     assert problems(verified(local)) == expected
 
@@ -358,13 +362,13 @@ def test_an_index_of_more_text_than_would_be_built_now_is_compared(
 def test_bounds_in_nanoseconds_are_compared_which_python_has_not(local: Storage) -> None:
     values = pa.array([-7, 5, 1_700_000_000_123_456_789], pa.timestamp("ns"))
     put_table(local, "a.parquet", pa.table({"at": values}))
-    one = {"file-index.bloom-filter.columns": "at"}
+    options = {"file-index.bloom-filter.columns": "at"}
 
     def cut(files: Files) -> None:
         lower = {"minimum": pa.scalar(-8, values.type), "minimum_exact": False}
         files["a.parquet"] = with_statistics(files["a.parquet"], "at", **lower)
 
-    forge(local, one, cut)
+    forge(local, options, cut)
     assert verified(local).ok
 
     def lie(files: Files) -> None:
@@ -375,21 +379,21 @@ def test_bounds_in_nanoseconds_are_compared_which_python_has_not(local: Storage)
         kind = PayloadKind.index("at", "bloom-filter")
         files["a.parquet"] = with_payload(files["a.parquet"], kind, bloom)
 
-    forge(local, one, lie)
+    forge(local, options, lie)
     report = verified(local)
-    assert {(one.what, str(one.problem)) for one in report.problems} == {
+    assert {(problem.what, str(problem.problem)) for problem in report.problems} == {
         ("statistics of 'at'", "min: found -6, expected -7"),
         ("bloom-filter of 'at'", "1 row missing, the first is row 0"),
     }
-    (example,) = (one.example for one in report.indexes if one.example is not None)
+    (example,) = (index.example for index in report.indexes if index.example is not None)
     assert example == Example("a.parquet", 0, "1969-12-31 23:59:59.999999993")
 
 
 def test_long_text_has_bounds_that_are_true_though_they_are_no_values(local: Storage) -> None:
     values = ["a" * 100 + "x", "b", "\U0010ffff" * 40]
     put_table(local, "a.parquet", pa.table({"text": values, "high": [b"\xff" * 70] * 3}))
-    one = {"file-index.bitmap.columns": "text"}
-    FolderIndexes(local).build(one)
+    options = {"file-index.bitmap.columns": "text"}
+    FolderIndexes(local).build(options)
     assert verified(local).ok
 
     def cut(files: Files) -> None:
@@ -397,7 +401,7 @@ def test_long_text_has_bounds_that_are_true_though_they_are_no_values(local: Sto
         lower = {"minimum": b"a" * 20, "minimum_exact": False, "maximum": None}
         files[path] = with_statistics(files[path], "text", **lower)
 
-    forge(local, one, cut)
+    forge(local, options, cut)
     assert verified(local).ok
 
     def lie(files: Files) -> None:
@@ -407,7 +411,7 @@ def test_long_text_has_bounds_that_are_true_though_they_are_no_values(local: Sto
         upper = {"minimum": None, "maximum": b"\xff" * 64, "maximum_exact": False}
         files[path] = with_statistics(files[path], "high", **upper)
 
-    forge(local, one, lie)
+    forge(local, options, lie)
     expected = [("a.parquet", "statistics of 'high'"), ("a.parquet", "statistics of 'text'")]
     assert problems(verified(local)) == expected
 
@@ -435,9 +439,9 @@ def test_wrong_page_places_are_found(local: Storage) -> None:
     kind, other = PayloadKind.pages("id"), PayloadKind.pages("score")
 
     def swap(files: Files) -> None:
-        one, two = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
-        files[FIRST] = with_payload(files[FIRST], kind, two)
-        files[SECOND] = with_payload(files[SECOND], kind, one)
+        first, second = files[FIRST].payloads[kind], files[SECOND].payloads[kind]
+        files[FIRST] = with_payload(files[FIRST], kind, second)
+        files[SECOND] = with_payload(files[SECOND], kind, first)
         files[split] = with_payload(files[split], other, files[split].payloads[kind])
 
     forge(local, OPTIONS, swap)
@@ -478,7 +482,7 @@ def test_wrong_rows_footer_and_schema_are_found(local: Storage) -> None:
     report = verified(local)
     assert problems(report) == [(FIRST, "rows"), (SECOND, "footer"), (third, "schema")]
     assert report.problems[0].problem == "found 61, expected 60"
-    # Without a schema options are not known, and indexes are compared by what they say.
+    # Without a schema options are unknown, and indexes are compared by their answers.
     assert checks(report)["bitmap of 'class_id'"].sound == 3
 
 
@@ -491,7 +495,7 @@ def test_an_entry_without_schema_and_footer_is_no_problem(local: Storage) -> Non
     forge(local, EVERY | {"file-index.bitmap.class_id.version": 1}, forget)
     report = verified(local)
     assert report.ok
-    assert {name: one.sound for name, one in indexes_only(report).items()} == dict.fromkeys(
+    assert {name: check.sound for name, check in indexes_only(report).items()} == dict.fromkeys(
         NAMES, 1
     )
 
@@ -565,7 +569,7 @@ def test_what_is_missing_stale_or_gone_is_counted_and_no_problem(local: Storage)
     assert (report.ok, report.files, report.checked, report.unindexed) == (True, 5, 2, 3)
     assert (report.gone, report.gone_example) == (1, path_of(0))
     for check in indexes_only(report).values():
-        # That the last file has no such column is not known: nothing was indexed of it.
+        # It is not known that the last file has no such column: nothing was indexed for it.
         assert (check.sound, check.stale, check.missing) == (2, 1, 2)
     FolderIndexes(local).build({"file-index.bitmap.columns": "class_id"})
     check = checks(verified(local))["bitmap of 'class_id'"]
@@ -583,7 +587,7 @@ def test_a_missing_bundle_leaves_its_files_without_an_index(local: Storage) -> N
     folder_of(local).remove(names)
     report = verified(local)
     assert (report.ok, report.checked, report.unindexed) == (True, 1, 1)
-    assert [one.missing for one in indexes_only(report).values()] == [1, 1, 1]
+    assert [check.missing for check in indexes_only(report).values()] == [1, 1, 1]
     folder_of(local).remove(bundle_names(local))
     report = verified(local)
     assert (report.ok, report.checked, report.unindexed, report.indexes) == (True, 0, 2, ())
@@ -599,13 +603,13 @@ def test_leftovers_are_listed(local: Storage) -> None:
     local.put(f"_alcid/staging/{job}/a.parquet", b"12345")
     local.put(f"_alcid/staging/{job}/b.puffin", b"123")
     report = verified(local)
-    found = [(one.path, one.reason) for one in report.leftovers]
-    assert found == [(f"_alcid/{old}", "replaced"), (f"_alcid/staging/{job}", "staged")]
+    leftovers = [(leftover.path, leftover.reason) for leftover in report.leftovers]
+    assert leftovers == [(f"_alcid/{old}", "replaced"), (f"_alcid/staging/{job}", "staged")]
     assert report.leftovers[1].bytes == 8
     assert report.ok
 
 
-def test_a_bundle_of_a_later_version_is_told(local: Storage) -> None:
+def test_a_bundle_of_a_later_version_is_reported(local: Storage) -> None:
     folders.fill(local, 1)
     name = folder_of(local).put(with_version("2.0"))
     report = verified(local)
@@ -631,11 +635,11 @@ def test_a_file_that_changes_meanwhile_is_not_judged(
     folders.fill(local, 2)
     FolderIndexes(local).build(OPTIONS)
 
-    def slow(*given: Any, **named: Any) -> IndexedFile:
-        found = index_file(*given, **named)
+    def slow(*arguments: Any, **named: Any) -> IndexedFile:
+        indexed = index_file(*arguments, **named)
         if named["path"] == FIRST:
             put_table(local, FIRST, rows_of(99, count=10))
-        return found
+        return indexed
 
     monkeypatch.setattr(bundle_check, "index_file", slow)
     report = verified(local)
@@ -664,10 +668,10 @@ def test_a_sample_is_the_same_in_every_run_and_grows(local: Storage) -> None:
 
     forge(local, {"file-index.bitmap.columns": "class_id"}, lie)
 
-    def chosen(**given: Any) -> set[str]:
-        report = verified(local, **given)
+    def chosen(**options: Any) -> set[str]:
+        report = verified(local, **options)
         assert report.checked == report.problem_count
-        return {one.file for one in report.problems}
+        return {problem.file for problem in report.problems}
 
     few, more = chosen(sample=0.3), chosen(sample=0.6)
     assert (len(few), len(more), few < more, few == chosen(sample=0.3)) == (3, 6, True, True)
@@ -682,7 +686,7 @@ def test_a_share_that_cannot_be_is_an_error(local: Storage, sample: float) -> No
         verified(local, sample=sample)
 
 
-def test_columns_whose_names_differ_in_case_are_told_apart(local: Storage) -> None:
+def test_columns_whose_names_differ_in_case_are_distinguished(local: Storage) -> None:
     data = io.BytesIO()
     pq.write_table(pa.table({"id": [1, 2], "ID": ["x", "y"]}), data)
     local.put("a.parquet", data.getvalue())
@@ -690,7 +694,7 @@ def test_columns_whose_names_differ_in_case_are_told_apart(local: Storage) -> No
         FolderIndexes(local).build({"file-index.bitmap.columns": "id,ID"})
     report = verified(local)
     assert report.ok
-    assert [one.sound for one in indexes_only(report).values()] == [1, 1]
+    assert [check.sound for check in indexes_only(report).values()] == [1, 1]
 
 
 def test_indexes_in_a_folder_of_their_own_are_verified(local: Storage, tmp_path: Path) -> None:
@@ -699,10 +703,10 @@ def test_indexes_in_a_folder_of_their_own_are_verified(local: Storage, tmp_path:
     FolderIndexes(local, index_storage=beside).build(OPTIONS)
     report = verify(local, BundleFolder(beside), Threads())
     assert (report.ok, report.checked) == (True, 2)
-    assert [one.sound for one in indexes_only(report).values()] == [2, 2, 2]
+    assert [check.sound for check in indexes_only(report).values()] == [2, 2, 2]
 
 
-def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
+def test_a_report_is_text_and_plain_values(local: Storage) -> None:
     folders.fill(local, 3)
     FolderIndexes(local).build(OPTIONS)
     text = str(verified(local)).splitlines()
@@ -734,11 +738,11 @@ def test_a_report_is_told_in_words_and_in_plain_values(local: Storage) -> None:
     ]
     assert text[5].startswith(f"wrong: {FIRST}: rows: found 61, expected 60")
     assert text[8:] == [f"1 file gone, as {path_of(2)}", "left over: 1 staged"]
-    told = json.loads(json.dumps(report.to_dict()))
-    assert (told["ok"], told["problem_count"], told["checked"]) == (False, 3, 2)
-    assert told["problems"][0] == {
+    as_json = json.loads(json.dumps(report.to_dict()))
+    assert (as_json["ok"], as_json["problem_count"], as_json["checked"]) == (False, 3, 2)
+    assert as_json["problems"][0] == {
         "file": FIRST,
         "what": "rows",
         "problem": "found 61, expected 60",
     }
-    assert told["leftovers"][0]["path"] == "_alcid/staging/job"
+    assert as_json["leftovers"][0]["path"] == "_alcid/staging/job"

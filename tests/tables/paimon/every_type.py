@@ -1,4 +1,4 @@
-"""Rows of every type that is written to a Paimon table."""
+"""Rows of every type that can be written to a Paimon table."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TYPES: Mapping[str, tuple[str, list[Any]]] = {
 
 
 def every_type(nanoseconds: bool = False) -> tuple[dict[str, str], pa.Table]:
-    """The columns of a table, and rows of it in the types that it is read in."""
+    """The columns of a table, and rows for it in the types of its reads."""
     columns = {name: kind for name, (kind, _) in TYPES.items()}
     values = {name: pa.array(some, read_type(kind)) for name, (kind, some) in TYPES.items()}
     if nanoseconds:

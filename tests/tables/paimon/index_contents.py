@@ -1,4 +1,4 @@
-"""What indexes Paimon tables have, for the tests of those that are built."""
+"""The indexes of Paimon tables, for tests that build them."""
 
 from __future__ import annotations
 
@@ -36,31 +36,35 @@ def entries(table: PaimonTable) -> tuple[ManifestEntry, ...]:
 
 
 def payloads(table: PaimonTable) -> list[Payloads | str | None]:
-    """The indexes of each data file; text where its container is damaged."""
-    found: list[Payloads | str | None] = []
-    for one in read_containers(table.storage, indexable_files(table.snapshot)[0]):
-        if isinstance(one, Container):
+    """The indexes of each data file; a text if its container is damaged."""
+    contents: list[Payloads | str | None] = []
+    for container in read_containers(table.storage, indexable_files(table.snapshot)[0]):
+        if isinstance(container, Container):
             sections = {
-                (entry.column, entry.index_type): None if entry.is_empty else one.section(entry)
-                for entry in one.entries
+                (entry.column, entry.index_type): None
+                if entry.is_empty
+                else container.section(entry)
+                for entry in container.entries
             }
-            found.append(
+            contents.append(
                 {
                     name: None if section is None else section.read(0, section.length)
                     for name, section in sections.items()
                 }
             )
         else:
-            found.append(None if one is None else str(one))
-    return found
+            contents.append(None if container is None else str(container))
+    return contents
 
 
 def readable(table: PaimonTable) -> list[Payloads]:
-    return [one for one in payloads(table) if isinstance(one, dict)]
+    return [payload for payload in payloads(table) if isinstance(payload, dict)]
 
 
 def kinds(table: PaimonTable) -> list[Any]:
-    return [sorted(one) if isinstance(one, dict) else one for one in payloads(table)]
+    return [
+        sorted(payload) if isinstance(payload, dict) else payload for payload in payloads(table)
+    ]
 
 
 def sidecars(table: PaimonTable) -> list[str]:
@@ -73,7 +77,7 @@ def sidecars(table: PaimonTable) -> list[str]:
 
 
 def set_table_options(table: PaimonTable, options: Mapping[str, str]) -> None:
-    """Give a table these options alone, as ALTER TABLE does."""
+    """Set exactly these options of a table, as ALTER TABLE does."""
     before = table.folder.latest_schema()
     change_schema(table, replace(before, options=dict(options)))
 
@@ -85,11 +89,11 @@ def change_schema(table: PaimonTable, schema: TableSchema) -> None:
 
 
 def hides(table: PaimonTable, where: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The ids that a predicate finds, with indexes asked whatever they cost."""
+    """The ids that match a predicate, with indexes asked whatever they cost."""
     with monkeypatch.context() as patch:
         ask_always(patch)
-        found: list[int] = table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
-    return sorted(found)
+        ids: list[int] = table.scan(where, columns=["id"]).to_arrow().column("id").to_pylist()
+    return sorted(ids)
 
 
 def ask_always(patch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Random rows of a primary-key table, and Paimon's order of values written out in Python."""
+"""Random rows of a primary-key table, and Paimon's order of values in plain Python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _TEXTS = [
 ]
 _MOMENTS = [datetime(1969, 12, 31, 23, 59, 59, 999999), datetime(1970, 1, 1), datetime(2026, 1, 2)]
 
-# Few values of each type, so that keys meet.
+# Few values of each type, so that keys occur repeatedly.
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "boolean": (pa.bool_(), [False, True]),
     "tinyint": (pa.int8(), [-128, -1, 0, 1, 127]),
@@ -103,11 +103,11 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def rank(row: Rank, *, descending: bool = False) -> Rank:
-    """What Python compares as Paimon compares the row."""
+    """A key that Python compares as Paimon compares the row."""
     ranks = (None if value is None else _rank(value) for value in row)
     if descending:
-        return tuple((0,) if found is None else (1, _Turned(found)) for found in ranks)
-    return tuple((0,) if found is None else (1, found) for found in ranks)
+        return tuple((0,) if value is None else (1, _Turned(value)) for value in ranks)
+    return tuple((0,) if value is None else (1, value) for value in ranks)
 
 
 def _rank(value: Any) -> Any:
@@ -120,7 +120,7 @@ def _rank(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Turned:
-    """A value before which the greater ones come."""
+    """A value with the reverse order."""
 
     value: Any
 
@@ -144,7 +144,7 @@ def tables(draw: st.DrawFn) -> list[File]:
     for _ in range(draw(st.integers(1, 4))):
         rows = draw(st.lists(row, max_size=8))
         deleted = draw(st.none() | st.sets(st.integers(0, 9)).map(DeletionVector))
-        keys, sequences, numbers, kinds = ([one[part] for one in rows] for part in range(4))
+        keys, sequences, numbers, kinds = ([row[part] for row in rows] for part in range(4))
         level = draw(st.integers(0, 2))
         types = [kind for kind, _ in key_kinds], [kind for kind, _ in sequence_kinds]
         files.append(File(keys, sequences, numbers, kinds, level, deleted, *types))

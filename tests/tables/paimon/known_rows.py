@@ -23,17 +23,19 @@ class Rows:
 
     @property
     def columns(self) -> dict[str, str]:
-        return {one.name: str(one.data_type) for one in self.schema.fields}
+        return {field.name: str(field.data_type) for field in self.schema.fields}
 
     def named(self) -> list[Row]:
-        return [{one.name: row.get(one.id) for one in self.schema.fields} for row in self.rows]
+        return [
+            {field.name: row.get(field.id) for field in self.schema.fields} for row in self.rows
+        ]
 
     def without(self, gone: Question) -> Rows:
         pairs = zip(self.rows, self.named(), strict=True)
         return replace(self, rows=[row for row, named in pairs if not gone.matches(named)])
 
     def with_rows(self, more: Sequence[Row]) -> Rows:
-        numbers = {one.name: one.id for one in self.schema.fields}
+        numbers = {field.name: field.id for field in self.schema.fields}
         added = [{numbers[name]: value for name, value in row.items()} for row in more]
         return replace(self, rows=[*self.rows, *added])
 

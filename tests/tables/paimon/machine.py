@@ -1,4 +1,4 @@
-"""Random steps that are done to a Paimon table, and to the rows that it should hold."""
+"""Random steps on a Paimon table, and on the rows that it should have."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from tests.tables.paimon.random_predicates import KINDS, WIDER, Question, draw_q
 __all__ = ["NOTHING", "Machine"]
 
 NOTHING = "nothing"
-"""What a step tells that left the table as it was."""
+"""What a step returns if it left the table unchanged."""
 
 
 class Machine(MachineTable):
-    """What can be done to a table."""
+    """The possible steps on a table."""
 
     def run(self, steps: int) -> None:
-        """Do so many steps; an error tells all that were done."""
+        """Do this many steps; an error names all that were done."""
         with noted(self.log):
             for _ in range(steps):
                 self.step()
             self.finish()
 
     def steps(self) -> dict[Callable[[], str], int]:
-        """What can be done, and how often."""
+        """The possible steps, and their weights."""
         return {
             self.append: self._append_weight(),
             self.delete: 8 if self.has_vectors else 4,
@@ -52,30 +52,30 @@ class Machine(MachineTable):
         }
 
     def step(self) -> None:
-        """Do something, and look at the table afterwards."""
+        """Do something, and check the table afterwards."""
         if self.source.random() < 0.5:  # one of them has not seen the last steps
             self.table, self.other = self.other, self.table
         steps = self.steps()
         (do,) = self.source.choices(list(steps), list(steps.values()))
         self.log.append(do.__name__)
         with warnings.catch_warnings():
-            # The options of a table may name columns that are gone.
+            # The options of a table may name dropped columns.
             warnings.filterwarnings("ignore", ".*not in the table|.*takes no", AlcidWarning)
-            told = do()
-        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {told}"
-        if told != NOTHING:
+            result = do()
+        self.log[-1] = f"{len(self.log)}. {self.log[-1]} {result}"
+        if result != NOTHING:
             self.table.refresh()
             self.remember()
             self.check()
 
     def remember(self) -> None:
-        """Keep what a new snapshot should hold."""
+        """Remember what a new snapshot should have."""
         number = self.table.snapshot_id
         if number is not None:
             self.past.setdefault(number, self.now)
 
     def _append_weight(self) -> int:
-        """Begin with rows, and go on to few files: each makes each scan slower."""
+        """Begin with rows, and stop at few files: each of them slows down every scan."""
         if not self.table.files:
             return 60
         return 12 if self.table.files < (8 if self.is_thorough else 3) else 1
@@ -86,18 +86,18 @@ class Machine(MachineTable):
         options = None
         if self.source.random() < 0.4:
             options = {} if self.source.random() < 0.3 else self._index_options(self.now.columns)
-        given = self.arrow(rows, names)
-        report = self.table.append(self.given(given), options)
+        appended = self.arrow(rows, names)
+        report = self.table.append(self.as_input(appended), options)
         assert report.rows == len(rows)
         self.now = self.now.with_rows(rows)
         return f"{len(rows)} rows of {list(names)}, options={options}"
 
-    def given(self, rows: pa.Table) -> Any:
-        """Rows as they are given to `append`."""
+    def as_input(self, rows: pa.Table) -> Any:
+        """Rows as `append` takes them."""
         return rows
 
     def draw_deletion(self) -> Question:
-        """Of few rows, mostly."""
+        """A deletion of a few rows, mostly."""
         question = draw_question(self.source, self.now.columns, 1)
         if self.source.random() < 0.2:
             return question
@@ -124,19 +124,19 @@ class Machine(MachineTable):
             options = self._index_options(self.now.columns)
             if self.source.random() < 0.2:
                 options["file-index.in-manifest-threshold"] = self.source.choice(["1 b", "1 mb"])
-        told = f"{options}, rebuild={rebuild}"
+        command = f"{options}, rebuild={rebuild}"
         if options is None and not self._asked_by_table():
             with pytest.raises(OptionError, match="its options ask for no index"):
                 self.table.build_indexes()
-            return f"{told}: refused"
+            return f"{command}: refused"
         report = self.table.build_indexes(options, rebuild=rebuild, progress=False)
         assert report.failed == 0, report
         if options is not None and not report.skipped:
             self.check_index_names(options)
-        return f"{told}: {report.indexed} files"
+        return f"{command}: {report.indexed} files"
 
     def _asked_by_table(self) -> set[str]:
-        """The columns that the options of the table name, and that it still has."""
+        """The existing columns that the options of the table name."""
         listed = (
             value.split(",")
             for key, value in self.now.schema.options.items()
@@ -149,19 +149,19 @@ class Machine(MachineTable):
         types = self.source.choice([None, [self.source.choice(INDEX_TYPES)]])
         dropped = self.table.drop_indexes(columns, types)
         left = {
-            (one.column, one.index_type)
-            for one in self.table.indexes()
-            if (columns is None or one.column in columns)
-            and (types is None or one.index_type in types)
+            (index.column, index.index_type)
+            for index in self.table.indexes()
+            if (columns is None or index.column in columns)
+            and (types is None or index.index_type in types)
         }
         assert left == set()
         return f"{columns}, {types}: {dropped} files"
 
     def change_columns(self) -> str:
-        """A column is renamed, added, widened, dropped."""
+        """A column is renamed, added, widened or dropped."""
         before = self.now.schema
         free = [name for name in NAMES if name not in before.names]
-        some = [one for one in before.fields if one.name not in self.fixed_columns]
+        some = [field for field in before.fields if field.name not in self.fixed_columns]
         ways: list[str] = ["add"] if free else []
         if some:
             ways += ["drop"] if len(some) > 1 else []
@@ -171,19 +171,19 @@ class Machine(MachineTable):
             name, kind = self.source.choice(free), self.source.choice(list(KINDS))
             self.add_column(name, kind)
             return f"add {name} {kind}"
-        one = self.source.choice(some)
+        column = self.source.choice(some)
         if way == "rename":
             name = self.source.choice(free)
-            self.rename_column(one, name)
-            return f"rename {one.name} to {name}"
+            self.rename_column(column, name)
+            return f"rename {column.name} to {name}"
         if way == "drop":
-            self.drop_column(one)
-            return f"drop {one.name}"
-        wider = WIDER.get(str(one.data_type))
+            self.drop_column(column)
+            return f"drop {column.name}"
+        wider = WIDER.get(str(column.data_type))
         if wider is None:
             return NOTHING
-        self.widen_column(one, wider)
-        return f"widen {one.name} to {wider}"
+        self.widen_column(column, wider)
+        return f"widen {column.name} to {wider}"
 
     def add_column(self, name: str, kind: str) -> None:
         before = self.now.schema
@@ -198,10 +198,10 @@ class Machine(MachineTable):
         self._replace_column(column, replace(column, data_type=DataType.parse(kind)))
 
     def drop_column(self, column: Field) -> None:
-        self.put_schema(fields=tuple(one for one in self.now.schema.fields if one != column))
+        self.put_schema(fields=tuple(field for field in self.now.schema.fields if field != column))
 
     def _replace_column(self, before: Field, after: Field) -> None:
-        fields = tuple(after if one == before else one for one in self.now.schema.fields)
+        fields = tuple(after if field == before else field for field in self.now.schema.fields)
         self.put_schema(fields=fields)
 
     def put_schema(self, **changes: Any) -> None:
@@ -212,7 +212,7 @@ class Machine(MachineTable):
         self.now = replace(self.now, schema=after)
 
     def change_options(self) -> str:
-        """The table asks for other indexes, of columns that it has."""
+        """The table requests other indexes, on existing columns."""
         kept = {
             key: value
             for key, value in self.now.schema.options.items()
@@ -224,8 +224,8 @@ class Machine(MachineTable):
 
     def compute_stats(self) -> str:
         table = self.table.compute_stats(progress=False)
-        found = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
-        assert found["id"] == len(self.now.rows)
+        ndv = dict(zip(table["column"].to_pylist(), table["ndv"].to_pylist(), strict=True))
+        assert ndv["id"] == len(self.now.rows)
         return ""
 
     def clean(self) -> str:
@@ -234,7 +234,7 @@ class Machine(MachineTable):
         return f"{len(report.removed)} files"
 
     def expire(self) -> str:
-        """Forget old snapshots; the files that only they need are left to `clean`."""
+        """Expire old snapshots; the files that only they need are left to `clean`."""
         numbers = sorted(self.past)
         if not numbers:
             return NOTHING
@@ -261,7 +261,7 @@ class Machine(MachineTable):
         return ""
 
     def finish(self) -> None:
-        """What the table says of itself is true, to the last file."""
+        """What the table says about itself is true, for every file."""
         self.table.refresh()
         report = self.table.verify(progress=False)
         assert report.ok, str(report)

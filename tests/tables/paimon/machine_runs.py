@@ -1,4 +1,4 @@
-"""How many machines run, with what seed, and what a failure of one tells."""
+"""How many machines run, with which seed, and how a failure is reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IS_SOAK = "ALCID_MACHINES" in os.environ
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> str:
-    """ALCID_SEED; else the same for every run of the profile `ci`, and else a new one."""
+    """ALCID_SEED; otherwise fixed for the profile `ci`, and new for others."""
     fixed = DEFAULT_SEED if settings().derandomize else request.config.option.hypothesis_seed
     return os.environ.get("ALCID_SEED", str(fixed))
 
@@ -34,7 +34,7 @@ def machine_count(usual: int) -> int:
 
 @contextmanager
 def mostly_one_thread(number: int) -> Iterator[None]:
-    """Let three of four machines work in one thread: files of few rows are read in less time so."""
+    """Let three of four machines work in one thread: that is faster for small files."""
     with pytest.MonkeyPatch.context() as patch:
         if number % 4 and not IS_SOAK:
             patch.setattr(os, "cpu_count", lambda: 1)
@@ -43,7 +43,7 @@ def mostly_one_thread(number: int) -> Iterator[None]:
 
 @contextmanager
 def noted(log: Sequence[str]) -> Iterator[None]:
-    """Let an error tell what was done before."""
+    """Add the steps that were done to an error."""
     try:
         yield
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""A random Paimon table, and what it should hold: whether it does, in every way of asking."""
+"""A random Paimon table, its expected rows, and checks in every way of reading."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.tables.paimon.random_predicates import (
 __all__ = ["NAMES", "MachineTable", "every_index_is_asked"]
 
 NAMES = ("a", "b", "c", "d", "e", "f")
-"""Few, so that a new column has the name of one that was dropped or renamed."""
+"""Few, so that a new column has the name of a dropped or renamed one."""
 PARTITIONS: dict[str, Sequence[Any]] = {
     "STRING": ("x", "a/b=c d", None, "é"),
     "INT": (1, -7, None),
@@ -40,7 +40,7 @@ PARTITIONS: dict[str, Sequence[Any]] = {
 
 @contextmanager
 def every_index_is_asked() -> Iterator[None]:
-    """Let indexes be used as if files were large."""
+    """Use indexes as if files were large."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             planner, "full_scan_bytes", lambda table, _: np.full(len(table.sizes), 1 << 40)
@@ -55,11 +55,11 @@ class MachineTable:
     source: random.Random
     path: Path
     is_thorough: bool = False
-    """Look at the table in every way after each step, and not in one of them; have more files."""
+    """Check the table in every way after each step, not in one of them; have more files."""
     engine: Any = None
-    """A session of Spark, where there is one."""
+    """A session of Spark, if there is one."""
     past: dict[int, Rows] = field(default_factory=dict)
-    """What each snapshot holds that has not expired."""
+    """The rows of each snapshot that has not expired."""
     tags: dict[str, Rows] = field(default_factory=dict)
     log: list[str] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class MachineTable:
         source = self.source
         options = {
             "manifest.merge-min-count": source.choice(["2", "4", "30"]),
-            # With 5 kb, manifests of few files are small, and of more are not.
+            # With 5 kb, manifests of few files are small, and those of more are not.
             "manifest.target-file-size": source.choice(["1 kb", "5 kb", "5 kb", "8 mb"]),
         }
         options |= source.choice(
@@ -127,19 +127,19 @@ class MachineTable:
 
     @property
     def fixed_columns(self) -> set[str]:
-        """Those that no change of the schema may touch."""
+        """Columns that no schema change may touch."""
         return {"id", *self.now.schema.partition_keys}
 
     def _index_options(self, columns: Mapping[str, str]) -> dict[str, str]:
         """Options for some indexes."""
-        found: dict[str, list[str]] = {}
+        options: dict[str, list[str]] = {}
         for name in self.source.sample(list(columns), self.source.randint(1, len(columns))):
             index_type = self.source.choice(INDEX_TYPES)
             if index_type in indexes_for(DataType.parse(columns[name])):
-                found.setdefault(f"file-index.{index_type}.columns", []).append(name)
-        if not found:
-            found["file-index.bloom-filter.columns"] = ["id"]
-        return {key: ",".join(names) for key, names in found.items()}
+                options.setdefault(f"file-index.{index_type}.columns", []).append(name)
+        if not options:
+            options["file-index.bloom-filter.columns"] = ["id"]
+        return {key: ",".join(names) for key, names in options.items()}
 
     def draw_rows(self) -> list[Row]:
         """Some rows, without some of the columns."""
@@ -148,7 +148,7 @@ class MachineTable:
         left_out = set(optional[:1]) if self.source.random() < 0.2 else set()
         count = self.source.choice((0, 1, 5, 20))
         partitions = self.now.schema.partition_keys
-        places = {
+        values = {
             name: self.source.sample(PARTITIONS[columns[name]], self.source.choice((1, 1, 1, 2)))
             for name in partitions
         }
@@ -158,14 +158,14 @@ class MachineTable:
             row: dict[str, Any] = {"id": self._next_id}
             for name, kind in columns.items():
                 if name in partitions:
-                    row[name] = self.source.choice(places[name])
+                    row[name] = self.source.choice(values[name])
                 elif name != "id" and name not in left_out:
                     row[name] = draw_value(self.source, kind)
             rows.append(row)
         return rows
 
     def arrow(self, rows: Sequence[Row], names: Collection[str]) -> pa.Table:
-        """Rows in the types of the table; a column is of a narrower type now and then."""
+        """Rows in the types of the table; now and then a column has a narrower type."""
         arrays = {}
         for name, kind in self.now.columns.items():
             if name in names:
@@ -176,13 +176,13 @@ class MachineTable:
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """The rows are those that there should be, whatever is asked, and in whatever way."""
+        """Check the rows, for every question and in every way of reading."""
         table, columns, rows = self.table, self.now.columns, self.now.named()
         assert table.schema.names == list(columns)
         questions = [draw_question(self.source, columns) for _ in range(3)]
         if not self.is_thorough:
             questions = questions[:1]
-        pairs = [(one, as_text(one.among(rows))) for one in questions]
+        pairs = [(question, as_text(question.among(rows))) for question in questions]
         checks: dict[Callable[[], None], int] = {
             lambda: self._check_indexes(pairs): 4,
             lambda: self.check_rows(table, self.now): 2,
@@ -195,19 +195,19 @@ class MachineTable:
             check()
 
     def _check_indexes(self, pairs: Sequence[tuple[Question, list[str]]]) -> None:
-        """Questions, with all indexes that there are."""
+        """Questions, with all existing indexes."""
         with every_index_is_asked():
             for question, expected in pairs:
                 assert as_text(self.table.scan(question.sql).to_arrow()) == expected, question.sql
 
     def check_rows(self, table: PaimonTable, expected: Rows) -> None:
-        """All rows of a table are these."""
-        found = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
-        assert found.column_names == list(expected.columns)
-        assert as_text(found) == as_text(expected.named())
+        """Check that these are all rows of a table."""
+        result = table.scan(use_indexes=self.source.random() < 0.5).to_arrow()
+        assert result.column_names == list(expected.columns)
+        assert as_text(result) == as_text(expected.named())
 
     def _check_plain(self, pairs: Sequence[tuple[Question, list[str]]]) -> None:
-        """Questions, without indexes, and with those that are worth it."""
+        """Questions, without indexes, and with those that pay off."""
         for question, expected in pairs:
             for use_indexes in (False, True):
                 scan = self.table.scan(question.sql, use_indexes=use_indexes)
@@ -234,19 +234,21 @@ class MachineTable:
             assert scan.to_arrow()["id"].to_pylist() == expected, by
 
     def check_index_names(self, options: Mapping[str, str]) -> None:
-        """Each file that has a column has its index, and no other, under the name of today."""
+        """Each file that has a column has exactly its index, under the current name."""
         files = self.table.snapshot
-        inside = [files.schemas[one.file.schema_id].by_id for one in files.placed]
+        inside = [files.schemas[placed.file.schema_id].by_id for placed in files.placed]
         expected = set()
         for key, names in options.items():
             for name in names.split(",") if key.endswith(".columns") else ():
                 number = self.now.schema.field(name).id
                 if count := sum(number in ids for ids in inside):
                     expected.add((name, key.split(".")[1], count))
-        assert {(one.column, one.index_type, one.fresh) for one in self.table.indexes()} == expected
+        assert {
+            (index.column, index.index_type, index.fresh) for index in self.table.indexes()
+        } == expected
 
     def check_past(self) -> None:
-        """What snapshots and tags hold is what they held."""
+        """Snapshots and tags have the rows that they had."""
         numbers = list(self.past)
         if not self.is_thorough:
             numbers = self.source.sample(numbers, min(len(numbers), 2))

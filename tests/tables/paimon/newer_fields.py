@@ -1,4 +1,4 @@
-"""Metadata of a Paimon that is newer than all there are: with fields that nobody knows."""
+"""Metadata of a future Paimon: with fields that nobody knows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fastavro
 __all__ = ["add_fields", "avro_records", "change_snapshot", "find", "newer_file"]
 
 Fields = Mapping[tuple[str, ...], tuple[Any, Any]]
-"""By the names that lead to it the type and the value of a field; `*`: of all items."""
+"""Type and value of a field, by the names that lead to it; `*`: of all items."""
 
 
 def avro_records(data: bytes) -> list[Any]:
@@ -21,16 +21,16 @@ def avro_records(data: bytes) -> list[Any]:
 
 
 def add_fields(data: bytes, fields: Fields) -> bytes:
-    """The same container with more fields, or with other values of those that there are."""
+    """The same container with more fields, or with other values in existing ones."""
     reader = fastavro.reader(io.BytesIO(data))
     schema: Any = json.loads(reader.metadata["avro.schema"])
     records: list[Any] = list(reader)
     for (*above, name), (kind, value) in fields.items():
-        place, others = schema, records
+        at, others = schema, records
         for step in above:
-            place, others = _below(place, others, step)
-        if all(one["name"] != name for one in place["fields"]):
-            place["fields"].append({"name": name, "type": kind})
+            at, others = _below(at, others, step)
+        if all(field["name"] != name for field in at["fields"]):
+            at["fields"].append({"name": name, "type": kind})
         for record in others:
             record[name] = value(record) if callable(value) else value
     file = io.BytesIO()
@@ -39,22 +39,22 @@ def add_fields(data: bytes, fields: Fields) -> bytes:
 
 
 def find(record: Any, path: tuple[str, ...]) -> Any:
-    """What a field says; of items a list."""
-    for place, name in enumerate(path):
+    """The value of a field; a list for items."""
+    for number, name in enumerate(path):
         if name == "*":
-            return [find(item, path[place + 1 :]) for item in record]
+            return [find(item, path[number + 1 :]) for item in record]
         record = record[name]
     return record
 
 
 def newer_file(path: Path, fields: Fields) -> None:
-    """Let a file of the manifest folder have more fields; its size need not be right."""
+    """Add fields to a file of the manifest folder; its size need not be correct."""
     path.write_bytes(add_fields(path.read_bytes(), fields))
 
 
 def change_snapshot(table: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Let the latest snapshot say otherwise; it does not say how large manifest lists are."""
-    path = max((table / "snapshot").glob("snapshot-*"), key=lambda one: int(one.name[9:]))
+    """Change the latest snapshot, and omit the sizes of manifest lists."""
+    path = max((table / "snapshot").glob("snapshot-*"), key=lambda path: int(path.name[9:]))
     snapshot: dict[str, Any] = json.loads(path.read_bytes())
     for name in ("baseManifestListSize", "deltaManifestListSize"):
         snapshot.pop(name, None)
@@ -67,8 +67,8 @@ def _below(schema: Any, records: list[Any], step: str) -> tuple[Any, list[Any]]:
     if step == "*":
         inner, below = schema["items"], [item for items in records for item in items]
     else:
-        inner = next(one["type"] for one in schema["fields"] if one["name"] == step)
-        below = [found for one in records if (found := one[step]) is not None]
+        inner = next(field["type"] for field in schema["fields"] if field["name"] == step)
+        below = [value for record in records if (value := record[step]) is not None]
     if isinstance(inner, list):
-        (inner,) = (one for one in inner if one != "null")
+        (inner,) = (branch for branch in inner if branch != "null")
     return inner, below

@@ -27,14 +27,14 @@ _FLOATS = [0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, -2.25, 0.1, 16_777_217
 
 
 def _single(value: float) -> float:
-    found: float = struct.unpack("<f", struct.pack("<f", value))[0]
-    return found
+    single: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return single
 
 
 KINDS: dict[str, Callable[[random.Random], Any]] = {
     "SMALLINT": lambda source: source.choice([-7, 0, 3, 32_767, source.randrange(20)]),
     "INT": lambda source: source.choice([-7, 0, 3, 2**31 - 1, source.randrange(100)]),
-    # Of the least there is, Java cannot build a bsi.
+    # Java cannot build a bsi of the smallest one.
     "BIGINT": lambda source: source.choice([1 - 2**63, 2**40, 3, source.randrange(100)]),
     "FLOAT": lambda source: _single(source.choice([*_FLOATS, source.randrange(20) / 4])),
     "DOUBLE": lambda source: source.choice([*_FLOATS, source.randrange(20) / 4]),
@@ -46,7 +46,7 @@ KINDS: dict[str, Callable[[random.Random], Any]] = {
         datetime(1969, 12, 31) + timedelta(microseconds=source.randrange(9) * 10_000_000_001)
     ),
 }
-"""Types of columns, each with what draws a value."""
+"""Types of columns, each with a function that draws a value."""
 
 WIDER = {
     "SMALLINT": "INT",
@@ -54,7 +54,7 @@ WIDER = {
     "FLOAT": "DOUBLE",
     "DECIMAL(9, 2)": "DECIMAL(18, 2)",
 }
-"""What a type may become."""
+"""The types that a type may become."""
 
 KINDS["DECIMAL(18, 2)"] = KINDS["DECIMAL(9, 2)"]
 
@@ -66,19 +66,19 @@ def draw_value(source: random.Random, kind: str, nulls: float = 0.15) -> Any:
 
 @dataclass(frozen=True)
 class Question:
-    """A predicate: as SQL, and as a function that gives True, False or None of a row."""
+    """A predicate: as SQL, and as a function of a row that returns True, False or None."""
 
     sql: str
     matches: Callable[[Row], bool | None]
     java: Any = None
-    """The same in the form that Java is asked in, where it has one."""
+    """The same in Java's form, if it has one."""
 
     def among(self, rows: Sequence[Row]) -> list[Row]:
         return [row for row in rows if self.matches(row)]
 
 
 def order_key(value: Any, *, descending: bool = False) -> Any:
-    """What sorts values as Spark does: null first, NaN last; the other way round if descending."""
+    """Sorts values as Spark does: null first, NaN last; reversed if descending."""
     if value is None:
         return (1,) if descending else (0,)
     if isinstance(value, float):
@@ -112,23 +112,23 @@ def draw_question(source: random.Random, columns: Mapping[str, str], depth: int 
     return Question(f"NOT ({joined.sql})", lambda row: _negated(joined.matches(row)))
 
 
-def _joined(found: Sequence[bool | None], stops: bool) -> bool | None:
-    if stops in found:
+def _joined(truths: Sequence[bool | None], stops: bool) -> bool | None:
+    if stops in truths:
         return stops
-    return None if None in found else not stops
+    return None if None in truths else not stops
 
 
-def _negated(found: bool | None) -> bool | None:
-    return None if found is None else not found
+def _negated(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
 
 
 _OPERATORS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
-    "=": ("EQUAL", lambda one, other: one == other),
-    "<>": ("NOT_EQUAL", lambda one, other: one != other),
-    "<": ("LESS_THAN", lambda one, other: one < other),
-    "<=": ("LESS_OR_EQUAL", lambda one, other: one <= other),
-    ">": ("GREATER_THAN", lambda one, other: one > other),
-    ">=": ("GREATER_OR_EQUAL", lambda one, other: one >= other),
+    "=": ("EQUAL", lambda value, other: value == other),
+    "<>": ("NOT_EQUAL", lambda value, other: value != other),
+    "<": ("LESS_THAN", lambda value, other: value < other),
+    "<=": ("LESS_OR_EQUAL", lambda value, other: value <= other),
+    ">": ("GREATER_THAN", lambda value, other: value > other),
+    ">=": ("GREATER_OR_EQUAL", lambda value, other: value >= other),
 }
 
 
@@ -137,11 +137,11 @@ def _draw_leaf(source: random.Random, columns: Mapping[str, str]) -> Question:
     kind = columns[name]
     shape = source.randrange(8)
     if shape == 0:
-        wanted = source.random() < 0.5
+        is_null = source.random() < 0.5
         return Question(
-            f"{name} IS {'' if wanted else 'NOT '}NULL",
-            lambda row: (row[name] is None) is wanted,
-            leaf(name, "IS_NULL" if wanted else "IS_NOT_NULL"),
+            f"{name} IS {'' if is_null else 'NOT '}NULL",
+            lambda row: (row[name] is None) is is_null,
+            leaf(name, "IS_NULL" if is_null else "IS_NOT_NULL"),
         )
     if shape in (1, 2):
         listed = [KINDS[kind](source) for _ in range(source.choice([1, 3, 12]))]
@@ -182,7 +182,7 @@ def _of(value: Any, test: Callable[[Any], bool]) -> bool | None:
 
 
 def _crosses(kind: str) -> bool:
-    """Whether values of a type are themselves in JSON."""
+    """Whether values of a type are the same in JSON."""
     return kind in ("SMALLINT", "INT", "BIGINT", "STRING", "BOOLEAN")
 
 

@@ -1,4 +1,4 @@
-"""Small Paimon tables without a key, whose files and entries are made by hand."""
+"""Small Paimon tables without a key, whose files and entries are built by hand."""
 
 from __future__ import annotations
 
@@ -48,15 +48,17 @@ def create(
 def set_options(table: PaimonTable, **options: str) -> None:
     """Change options, with `_` for `-` and `__` for `.`, as ALTER TABLE does."""
     before = table.folder.latest_schema()
-    given = {key.replace("__", ".").replace("_", "-"): value for key, value in options.items()}
-    after = replace(before, id=before.id + 1, options={**before.options, **given})
+    table_options = {
+        key.replace("__", ".").replace("_", "-"): value for key, value in options.items()
+    }
+    after = replace(before, id=before.id + 1, options={**before.options, **table_options})
     table.storage.create(f"schema/schema-{after.id}", after.to_json())
     table.refresh()
 
 
 def rows_of(ids: Sequence[int]) -> pa.Table:
     """Rows for the usual columns; names repeat."""
-    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{one % 5}" for one in ids]})
+    return pa.table({"id": pa.array(ids, pa.int64()), "name": [f"n{key % 5}" for key in ids]})
 
 
 def partition_of(table: PaimonTable, *values: Any) -> bytes:
@@ -118,7 +120,7 @@ def append(
 
 
 def commit(table: PaimonTable, change: Change) -> Snapshot:
-    """Commit a change as it is."""
+    """Commit a change unchanged."""
     made = table.committer().commit(lambda _: change)
     assert made is not None
     table.refresh()
@@ -126,7 +128,7 @@ def commit(table: PaimonTable, change: Change) -> Snapshot:
 
 
 def swap_index(table: PaimonTable, entry: ManifestEntry, name: str) -> ManifestEntry:
-    """Commit the same file with another index file, which is not there."""
+    """Commit the same file with another index file, which does not exist."""
     new = entry.with_file(replace(entry.file, extra_files=(name,)))
     commit(table, Change(kind="COMPACT", deleted=[entry], added=[new]))
     return new
@@ -135,5 +137,5 @@ def swap_index(table: PaimonTable, entry: ManifestEntry, name: str) -> ManifestE
 def ids(table: PaimonTable) -> list[int]:
     """The ids of all rows, sorted."""
     table.refresh()
-    found: list[int] = table.scan(columns=["id"]).to_arrow().column("id").to_pylist()
-    return sorted(found)
+    listed: list[int] = table.scan(columns=["id"]).to_arrow().column("id").to_pylist()
+    return sorted(listed)

@@ -1,4 +1,4 @@
-"""Deletes by predicate: which rows go, which files are written, what others may do meanwhile."""
+"""Deletes by predicate: deleted rows, written files, and what others may do meanwhile."""
 
 from __future__ import annotations
 
@@ -61,23 +61,23 @@ def vector_files(table: PaimonTable) -> list[IndexEntry]:
 
 
 def names(entry: IndexEntry) -> set[str]:
-    return {place.data_file for place in entry.ranges or ()}
+    return {vector_range.data_file for vector_range in entry.ranges or ()}
 
 
 def read_vectors(table: PaimonTable) -> dict[str, DeletionVector]:
     """All vectors, from the files that the manifest names."""
-    found: dict[str, DeletionVector] = {}
+    every: dict[str, DeletionVector] = {}
     for entry in vector_files(table):
         source = table.storage.source(f"index/{entry.name}")
         assert source.size == entry.size
         assert entry.rows == len(entry.ranges or ())
         with DeletionVectorFile.open(source) as file:
             vectors = file.read_all(entry.ranges or ())
-        for place in entry.ranges or ():
-            assert place.cardinality == len(vectors[place.data_file])
-        assert not found.keys() & vectors.keys()
-        found |= vectors
-    return found
+        for vector_range in entry.ranges or ():
+            assert vector_range.cardinality == len(vectors[vector_range.data_file])
+        assert not every.keys() & vectors.keys()
+        every |= vectors
+    return every
 
 
 def index_files(table: PaimonTable) -> set[str]:
@@ -155,7 +155,7 @@ def test_rows_are_looked_at_before_they_are_deleted(tmp_path: Path) -> None:
     table = create(tmp_path)
     entry = write_file(table, rows_of(range(100)))
     wrong = FileIndex.build(rows_of([*range(50), *range(50)]), {"file-index.bitmap.columns": "id"})
-    types = [one.data_type for one in table.snapshot.schema.fields]
+    types = [field.data_type for field in table.snapshot.schema.fields]
     others = collect(rows_of([200, 300]), types, [FULL, FULL])
     file = replace(entry.file, embedded_index=wrong.to_bytes(), value_stats=others)
     commit(table, Change(kind="APPEND", added=[replace(entry, file=file)]))
@@ -188,7 +188,7 @@ def test_partitions_are_kept_apart(tmp_path: Path) -> None:
     assert delete(table, "dt = 'a'").rows == 6
     left = table.scan(columns=["dt", "id"]).to_arrow().to_pylist()
     assert [(row["dt"], row["id"]) for row in left] == [
-        (value, one) for value in ("b/c", None) for one in (0, 1, 3, 4, 5)
+        (value, row_id) for value in ("b/c", None) for row_id in (0, 1, 3, 4, 5)
     ]
     assert [entry.partition for entry in vector_files(table)] == [
         partition_of(table, value) for value in ("b/c", None, "a")
@@ -226,7 +226,7 @@ def test_without_buckets_files_end_at_the_target_size(tmp_path: Path) -> None:
     table = create(tmp_path, options=VECTORS | {"deletion-vector.index-file.target-size": "40 b"})
     files = [append(table, [number]).file.name for number in range(5)]
     delete(table, "true")
-    # A vector of one row takes 30 bytes, so a file is beyond 40 with its second one.
+    # A vector of one row takes 30 bytes, so a file exceeds 40 with its second one.
     assert [len(names(entry)) for entry in vector_files(table)] == [2, 2, 1]
     assert set(read_vectors(table)) == set(files)
 
@@ -243,7 +243,7 @@ def test_with_buckets_there_is_one_file_for_each(tmp_path: Path) -> None:
     assert set(read_vectors(table)) == {files[0], files[1], files[2]}
 
 
-def test_vectors_may_lie_beside_the_data(tmp_path: Path) -> None:
+def test_vectors_may_be_next_to_the_data(tmp_path: Path) -> None:
     table = create(tmp_path, options=VECTORS | {"index-file-in-data-file-dir": "true"})
     append(table, range(10))
     delete(table, "id = 1")
@@ -264,8 +264,8 @@ def test_the_option_says_of_how_many_bits_new_vectors_are(
     assert {vector.bits for vector in read_vectors(table).values()} == {32}
     set_options(table, deletion_vectors__bitmap64="true")
     delete(table, "id = 2")
-    found = read_vectors(table)
-    assert {name: (vector.bits, list(vector)) for name, vector in found.items()} == {
+    vectors = read_vectors(table)
+    assert {name: (vector.bits, list(vector)) for name, vector in vectors.items()} == {
         first: (64, [1, 2]),
         second: (32, [1]),
     }
@@ -291,9 +291,9 @@ def test_vectors_of_files_that_went_are_left_out(tmp_path: Path, options: dict[s
 
 
 def marks(table: PaimonTable, *rows: int) -> VectorChanges:
-    """A delete that has found rows of the first file, and goes on later."""
-    found = [DeletedRows(table.snapshot.placed[0], DeletionVector(rows))]
-    return VectorChanges(table.storage, table.snapshot.options, found)
+    """A delete that has found rows of the first file, and continues later."""
+    deleted = [DeletedRows(table.snapshot.placed[0], DeletionVector(rows))]
+    return VectorChanges(table.storage, table.snapshot.options, deleted)
 
 
 @pytest.mark.parametrize("options", [VECTORS, BUCKETED], ids=["unaware", "bucketed"])
@@ -343,7 +343,7 @@ def test_a_file_that_went_meanwhile_is_a_conflict(tmp_path: Path) -> None:
 
 
 class Disturbed(PaimonTable):
-    """Another replaces its files whenever a delete has looked at them; a few times."""
+    """Another writer replaces its files whenever a delete has looked at them; a few times."""
 
     times = 0
 
@@ -478,6 +478,6 @@ def test_any_sequence_of_deletes_leaves_what_a_set_would(
         assert report.rows == len(left & step)
         left -= step
         assert ids(table) == sorted(left)
-    places = [(entry.partition, entry.bucket) for entry in vector_files(table)]
-    assert not bucketed or len(places) == len(set(places))
+    buckets = [(entry.partition, entry.bucket) for entry in vector_files(table)]
+    assert not bucketed or len(buckets) == len(set(buckets))
     assert {v.bits for v in read_vectors(table).values()} <= {64 if bits else 32}

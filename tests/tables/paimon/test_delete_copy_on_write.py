@@ -1,4 +1,4 @@
-"""Deletes of a table without vectors: which files are replaced, and by what."""
+"""Deletes in a table without vectors: which files are replaced, and by what."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_files_that_have_such_rows_are_replaced_in_one_commit(tmp_path: Path) ->
     table = create(tmp_path, options={})
     first, second, third = (append(table, range(start, start + 10)) for start in (0, 10, 20))
     assert table.delete("id IN (3, 5, 20)") == DeleteReport(3, 2, 4)
-    assert ids(table) == [one for one in range(30) if one not in (3, 5, 20)]
+    assert ids(table) == [number for number in range(30) if number not in (3, 5, 20)]
     snapshot = table.snapshot.state.snapshot
     assert snapshot is not None
     assert (snapshot.commit_kind, snapshot.delta_record_count) == ("OVERWRITE", -3)
@@ -59,7 +59,7 @@ def test_files_that_have_such_rows_are_replaced_in_one_commit(tmp_path: Path) ->
     assert second.file.name in names(table)
     assert not {first.file.name, third.file.name} & names(table)
     rows = table.scan("id < 10").to_arrow().column("id").to_pylist()
-    assert rows == [0, 1, 2, 4, 6, 7, 8, 9]  # in their order
+    assert rows == [0, 1, 2, 4, 6, 7, 8, 9]  # in order
     assert alcid.paimon(tmp_path, snapshot_id=3).count() == 30
     assert table.verify().ok
 
@@ -83,19 +83,19 @@ def test_partitions_buckets_indexes_and_numbers(tmp_path: Path) -> None:
     options = {"bucket": "2", "bucket-key": "id", "file-index.bloom-filter.columns": "name"}
     columns = {"id": "BIGINT", "name": "STRING", "day": "STRING"}
     table = create(tmp_path, columns, partition_keys=["day"], options=options)
-    days = pa.array(["a" if one % 3 else None for one in range(100)], pa.string())
+    days = pa.array(["a" if number % 3 else None for number in range(100)], pa.string())
     table.append(rows_of(range(100)).append_column("day", days))
-    before = {one.identity: one for one in table.snapshot.state.entries}
+    before = {entry.identity: entry for entry in table.snapshot.state.entries}
     assert table.delete("id = 7").rows == 1
     entries = table.snapshot.state.entries
-    (added,) = [one for one in entries if one.identity not in before]
-    (gone,) = [one for key, one in before.items() if key not in table.snapshot.state.live]
+    (added,) = [entry for entry in entries if entry.identity not in before]
+    (gone,) = [entry for key, entry in before.items() if key not in table.snapshot.state.live]
     assert (added.partition, added.bucket) == (gone.partition, gone.bucket)
     assert added.partition == partition_of(table, "a")
     assert added.file.has_index
     assert added.file.min_sequence == gone.file.max_sequence + 1
     assert added.file.max_sequence == added.file.min_sequence + added.file.rows - 1
-    assert ids(table) == [one for one in range(100) if one != 7]
+    assert ids(table) == [number for number in range(100) if number != 7]
     assert table.verify().ok
 
 
@@ -121,11 +121,11 @@ def test_rows_that_others_append_meanwhile_stay(
     append(table, range(10))
     other = PaimonTable(table.storage)
 
-    def racing(*given: Any, **how: Any) -> Any:
-        found = find_rows(*given, **how)
+    def racing(*arguments: Any, **how: Any) -> Any:
+        rows = find_rows(*arguments, **how)
         monkeypatch.setattr(FIND_ROWS, find_rows)
         append(other, range(10, 20))
-        return found
+        return rows
 
     monkeypatch.setattr(FIND_ROWS, racing)
     assert table.delete("id IN (0, 15)").rows == 1
@@ -139,17 +139,17 @@ def test_a_file_that_another_replaces_meanwhile_is_looked_at_again(
     append(table, range(10))
     other = PaimonTable(table.storage)
 
-    def racing(*given: Any, **how: Any) -> Any:
-        found = find_rows(*given, **how)
+    def racing(*arguments: Any, **how: Any) -> Any:
+        rows = find_rows(*arguments, **how)
         monkeypatch.setattr(FIND_ROWS, find_rows)
         assert other.delete("id = 1").rows == 1
-        return found
+        return rows
 
     monkeypatch.setattr(FIND_ROWS, racing)
     assert table.delete("id IN (1, 2)") == DeleteReport(1, 1, 3)
     assert ids(table) == [0, *range(3, 10)]
     live = names(table)
-    assert len(data_files(table)) == 3  # of the three snapshots; what lost was removed
+    assert len(data_files(table)) == 3  # of the three snapshots; what the loser wrote was removed
     assert live <= data_files(table)
 
 
@@ -201,7 +201,7 @@ def test_tasks_elsewhere_write_the_files(tmp_path: Path, monkeypatch: pytest.Mon
     table = PaimonTable(table.storage, engine=Elsewhere())
     monkeypatch.setattr("alcid.scan.execution._SMALL", -1)
     assert table.delete("id IN (3, 14, 49)") == DeleteReport(3, 3, 6)
-    assert ids(table) == [one for one in range(50) if one not in (3, 14, 49)]
+    assert ids(table) == [number for number in range(50) if number not in (3, 14, 49)]
 
 
 def test_a_file_with_a_vector_is_refused(tmp_path: Path) -> None:

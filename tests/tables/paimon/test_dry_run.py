@@ -19,7 +19,7 @@ from alcid.errors import UnsupportedError
 
 COLUMNS = pa.schema([("id", pa.int64()), ("day", pa.string()), ("name", pa.string())])
 OPTIONS = {"deletion-vectors.enabled": "true", "file-index.bitmap.columns": "name"}
-_UNKNOWN = ("files_after", "rows", "bytes_written", "snapshot_id")  # of a compaction
+_UNKNOWN = ("files_after", "rows", "bytes_written", "snapshot_id")  # for a compaction
 
 Step = tuple[str, Any]
 numbers = st.integers(0, 30)
@@ -46,13 +46,13 @@ def made_table(folder: Path, *, bucket: str | None) -> PaimonTable:
     )
 
 
-def rows_of(given: list[tuple[int, str]]) -> pa.Table:
-    ids, days = [one for one, _ in given], [day for _, day in given]
-    return pa.table({"id": ids, "day": days, "name": [f"n{one % 3}" for one in ids]}, COLUMNS)
+def rows_of(rows: list[tuple[int, str]]) -> pa.Table:
+    ids, days = [number for number, _ in rows], [day for _, day in rows]
+    return pa.table({"id": ids, "day": days, "name": [f"n{key % 3}" for key in ids]}, COLUMNS)
 
 
 def work(table: PaimonTable, step: Step) -> Callable[[bool], Any] | None:
-    """What a step does, in earnest or not; None if the table is not for it."""
+    """The report of a step, as a dry run or not; None if the table does not support it."""
     name, what = step
     is_keyed = bool(table.snapshot.schema.primary_keys)
     match name:
@@ -76,18 +76,18 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def check(dry: Any, real: Any) -> None:
-    """See that all that a dry run says is what was done."""
+    """Check that everything in a dry run's report was then done."""
     if isinstance(real, int):
         assert dry == real
         return
-    known = {one.name for one in fields(real)} - {"seconds", "dry_run"}
+    names = {field.name for field in fields(real)} - {"seconds", "dry_run"}
     if hasattr(real, "files_after"):
-        known -= set(_UNKNOWN)
+        names -= set(_UNKNOWN)
     if hasattr(real, "missing"):
-        known -= {"missing", "dropped", "data_bytes", "bytes_written", "snapshot_id"}
+        names -= {"missing", "dropped", "data_bytes", "bytes_written", "snapshot_id"}
     assert (dry.dry_run, real.dry_run) == (True, False)
-    assert {name: getattr(dry, name) for name in known} == {
-        name: getattr(real, name) for name in known
+    assert {name: getattr(dry, name) for name in names} == {
+        name: getattr(real, name) for name in names
     }
 
 
@@ -95,8 +95,8 @@ def check(dry: Any, real: Any) -> None:
 @settings(max_examples=8)
 @given(todo=steps)
 def test_dry_runs_say_what_is_then_done(bucket: str | None, todo: list[Step]) -> None:
-    with TemporaryDirectory() as place:
-        folder = Path(place) / "t"
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "t"
         table = made_table(folder, bucket=bucket)
         for step in todo:
             run = work(table, step)

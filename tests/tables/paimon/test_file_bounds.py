@@ -33,7 +33,7 @@ CUT = {"min_exact": False, "max_exact": False}
 
 
 def is_kept_whole(data_type: DataType) -> bool:
-    """Whether bounds are read as they were: not where a row keeps less, or may have kept less."""
+    """Whether bounds are read unchanged: not if a row stores less, or may have stored less."""
     most = {"TIME": 3, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}
     return data_type.precision <= most.get(data_type.root, data_type.precision)
 
@@ -47,7 +47,7 @@ def packed(bounds: pa.Array, data_type: DataType, nulls: int | None = 0) -> RowS
     return RowStats(minimum, maximum, (nulls,))
 
 
-def known(least: Any, most: Any, nulls: int | None = 0, **changes: Any) -> dict[str, Any]:
+def stats_row(least: Any, most: Any, nulls: int | None = 0, **changes: Any) -> dict[str, Any]:
     exact = {"min_exact": True, "max_exact": True, "has_nan": False}
     return {"min": least, "max": most, "nulls": nulls, **exact, **changes}
 
@@ -67,10 +67,10 @@ def test_bounds_of_many_files() -> None:
         stats_of(5, 5, INT, None),
     ]
     assert ask(stats, INT) == [
-        known(-3, 7, 2),
+        stats_row(-3, 7, 2),
         None,
-        known(None, None, 10),
-        known(5, 5, None),
+        stats_row(None, None, 10),
+        stats_row(5, 5, None),
     ]
     assert ask([], INT) == []
 
@@ -79,14 +79,14 @@ def test_bounds_of_many_files() -> None:
 def test_bounds_of_text_and_bytes_may_have_been_cut(text: str) -> None:
     data_type = DataType.parse(text)
     stats = stats_of(b"abc", b"abd", data_type)
-    assert ask([stats], data_type) == [known(b"abc", b"abd", min_exact=False, max_exact=False)]
+    assert ask([stats], data_type) == [stats_row(b"abc", b"abd", min_exact=False, max_exact=False)]
 
 
 def test_bounds_that_are_no_text_are_bytes_all_the_same() -> None:
     stats = replace(
         stats_of("a", "b", STRING), maximum=pack_rows([pa.array([b"\xff"])], [STRING])[0]
     )
-    assert ask([stats], STRING) == [known(b"a", b"\xff", min_exact=False, max_exact=False)]
+    assert ask([stats], STRING) == [stats_row(b"a", b"\xff", min_exact=False, max_exact=False)]
 
 
 def test_other_columns_do_not_matter() -> None:
@@ -95,10 +95,10 @@ def test_other_columns_do_not_matter() -> None:
     table = table.set_column(0, "a", pa.array([1], pa.int32()))
     stats = collect(table, types, [FULL] * 4)
     rows = np.array([1])
-    assert bounds_of([stats], 0, types, rows).to_pylist() == [known(1, 1)]
-    assert bounds_of([stats], 1, types, rows).to_pylist() == [known(None, None)]
+    assert bounds_of([stats], 0, types, rows).to_pylist() == [stats_row(1, 1)]
+    assert bounds_of([stats], 1, types, rows).to_pylist() == [stats_row(None, None)]
     assert bounds_of([stats], 1, types, rows).type == statistics_type(types[1])
-    assert bounds_of([stats], 2, types, rows).to_pylist() == [known(b"x", b"x", **CUT)]
+    assert bounds_of([stats], 2, types, rows).to_pylist() == [stats_row(b"x", b"x", **CUT)]
 
 
 # -- floats ------------------------------------------------------------------------------------
@@ -107,20 +107,24 @@ def test_other_columns_do_not_matter() -> None:
 @pytest.mark.parametrize("text", ["FLOAT", "DOUBLE"])
 def test_zeros_are_put_on_the_outer_side(text: str) -> None:
     data_type = DataType(text)
-    (found,) = ask([stats_of(0.0, -0.0, data_type)], data_type)
-    assert found == known(0.0, 0.0, has_nan=None)
-    assert (math.copysign(1, found["min"]), math.copysign(1, found["max"])) == (-1, 1)
+    (bounds,) = ask([stats_of(0.0, -0.0, data_type)], data_type)
+    assert bounds == stats_row(0.0, 0.0, has_nan=None)
+    assert (math.copysign(1, bounds["min"]), math.copysign(1, bounds["max"])) == (-1, 1)
 
 
 @pytest.mark.parametrize(
     ("least", "most"), [(1.0, math.nan), (math.nan, 1.0), (math.nan, math.nan), (None, math.nan)]
 )
 def test_nan_is_no_bound(least: float | None, most: float) -> None:
-    assert ask([stats_of(least, most, DOUBLE, 3)], DOUBLE) == [known(None, None, 3, has_nan=None)]
+    assert ask([stats_of(least, most, DOUBLE, 3)], DOUBLE) == [
+        stats_row(None, None, 3, has_nan=None)
+    ]
 
 
 def test_whether_there_is_a_nan_is_not_known() -> None:
-    assert ask([stats_of(1.0, math.inf, DOUBLE)], DOUBLE) == [known(1.0, math.inf, has_nan=None)]
+    assert ask([stats_of(1.0, math.inf, DOUBLE)], DOUBLE) == [
+        stats_row(1.0, math.inf, has_nan=None)
+    ]
 
 
 # -- what is not known -------------------------------------------------------------------------
@@ -154,12 +158,12 @@ GOOD = stats_of(3, 7, BIGINT)
     ],
 )
 def test_statistics_that_contradict_themselves_are_not_used(stats: RowStats) -> None:
-    assert ask([GOOD, stats, GOOD], BIGINT) == [known(3, 7), None, known(3, 7)]
+    assert ask([GOOD, stats, GOOD], BIGINT) == [stats_row(3, 7), None, stats_row(3, 7)]
 
 
 @pytest.mark.parametrize("counts", [None, (None,), (-1,)])
 def test_null_counts_that_are_not_known(counts: tuple[int | None, ...] | None) -> None:
-    assert ask([replace(GOOD, null_counts=counts)], BIGINT) == [known(3, 7, None)]
+    assert ask([replace(GOOD, null_counts=counts)], BIGINT) == [stats_row(3, 7, None)]
 
 
 def test_a_moment_beyond_arrows_is_not_known() -> None:
@@ -180,9 +184,9 @@ def test_any_flipped_bit_is_an_answer() -> None:
     ]
     low, high = pack_rows(arrays, types)
     damaged = []
-    for place in range(8 * len(low)):
+    for bit in range(8 * len(low)):
         flipped = bytearray(low)
-        flipped[place // 8] ^= 1 << place % 8
+        flipped[bit // 8] ^= 1 << bit % 8
         damaged.append(RowStats(bytes(flipped), high, (0,) * 4))
     damaged += [RowStats(low[:length], high, (0,) * 4) for length in range(len(low))]
     for column in range(4):
@@ -218,21 +222,21 @@ def test_what_is_collected_is_what_is_read(data: st.DataObject, data_type: DataT
     tables = [pa.table({"a": sample.to_arrow()}) for sample in samples]
     try:
         stats = [collect(table, [data_type], [FULL]) for table in tables]
-    except UnsupportedError:  # seconds of which there are too many milliseconds
+    except UnsupportedError:  # seconds with too many milliseconds
         reject()
-    found = bounds_of(stats, 0, [data_type], np.array([len(table) for table in tables], np.int64))
+    bounds = bounds_of(stats, 0, [data_type], np.array([len(table) for table in tables], np.int64))
     expected = [as_in_manifests(ColumnStatistics.of(table["a"], data_type)) for table in tables]
-    if data_type.root in ("CHAR", "VARCHAR"):  # whole, where those of a bundle are cut
-        whole = [known(each.minimum, each.maximum, each.nulls, **CUT) for each in expected]
-        assert found.to_pylist() == whole
+    if data_type.root in ("CHAR", "VARCHAR"):  # whole, whereas a bundle truncates them
+        whole = [stats_row(each.minimum, each.maximum, each.nulls, **CUT) for each in expected]
+        assert bounds.to_pylist() == whole
     else:
-        assert found.equals(statistics_array("a", data_type, expected))
+        assert bounds.equals(statistics_array("a", data_type, expected))
 
 
 @pytest.mark.parametrize("text", ["x" * 200, "\U0001f427" * 30, "\0" * 65])
 def test_long_text_is_read_whole(text: str) -> None:
     stats = collect(pa.table({"a": [text, text + "y"]}), [STRING], [FULL])
-    assert ask([stats], STRING) == [known(text.encode(), f"{text}y".encode(), **CUT)]
+    assert ask([stats], STRING) == [stats_row(text.encode(), f"{text}y".encode(), **CUT)]
 
 
 def as_in_manifests(statistics: ColumnStatistics) -> ColumnStatistics:
@@ -250,4 +254,4 @@ def as_in_manifests(statistics: ColumnStatistics) -> ColumnStatistics:
 def test_the_default_of_java_is_read_as_bounds() -> None:
     table = pa.table({"a": ["a text of more than 16 characters", "and another"]})
     stats = collect(table, [STRING], [StatsMode.parse("truncate(16)")])
-    assert ask([stats], STRING) == [known(b"a text of more t", b"and another", **CUT)]
+    assert ask([stats], STRING) == [stats_row(b"a text of more t", b"and another", **CUT)]

@@ -1,4 +1,4 @@
-"""Tables that the released Paimon wrote are read as Paimon reads them, with indexes and without."""
+"""Tables that the released Paimon wrote are read as Paimon reads them, with or without indexes."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _level_0_is_left_out() -> Iterator[None]:
         yield
 
 
-def rows(found: pa.Table) -> list[str]:
-    return as_text(json_rows(found))
+def rows(table: pa.Table) -> list[str]:
+    return as_text(json_rows(table))
 
 
 def as_text(listed: list[Any]) -> list[str]:
@@ -52,22 +52,22 @@ def as_text(listed: list[Any]) -> list[str]:
 
 @every_table
 def test_all_rows(tables: Path, version: str, name: str) -> None:
-    table, known = alcid.paimon(tables / version / name), expected(name, version)
-    found = table.scan().to_arrow()
-    assert found.column_names == known["columns"]
-    assert rows(found) == as_text(known["rows"])
-    assert table.count() == len(known["rows"])
+    table, expectation = alcid.paimon(tables / version / name), expected(name, version)
+    rows_read = table.scan().to_arrow()
+    assert rows_read.column_names == expectation["columns"]
+    assert rows(rows_read) == as_text(expectation["rows"])
+    assert table.count() == len(expectation["rows"])
 
 
 @every_table
 def test_every_snapshot_and_tag(tables: Path, version: str, name: str) -> None:
-    known = expected(name, version)
-    past = [({"snapshot_id": one["id"]}, one) for one in known["snapshots"]]
-    past += [({"tag": one["tag"]}, one) for one in known["tags"]]
-    for when, one in past:
-        found = alcid.paimon(tables / version / name, **when).scan().to_arrow()
-        assert found.column_names == one["columns"]
-        assert rows(found) == as_text(one["rows"]), when
+    golden = expected(name, version)
+    past = [({"snapshot_id": snapshot["id"]}, snapshot) for snapshot in golden["snapshots"]]
+    past += [({"tag": tag["tag"]}, tag) for tag in golden["tags"]]
+    for when, golden_snapshot in past:
+        result = alcid.paimon(tables / version / name, **when).scan().to_arrow()
+        assert result.column_names == golden_snapshot["columns"]
+        assert rows(result) == as_text(golden_snapshot["rows"]), when
 
 
 @pytest.mark.parametrize("how", ["with indexes", "as it is worth", "without indexes"])
@@ -79,10 +79,10 @@ def test_every_predicate(
         monkeypatch.setattr(
             planner, "full_scan_bytes", lambda table, _: np.full(len(table.sizes), 1 << 40)
         )
-    table, known = alcid.paimon(tables / version / name), expected(name, version)
-    for question in known["predicates"]:
+    table, golden = alcid.paimon(tables / version / name), expected(name, version)
+    for question in golden["predicates"]:
         where = tree(question["predicate"], table.snapshot.schema.types)
         scan = table.scan(where, use_indexes=how != "without indexes")
-        answer = [known["rows"][row] for row in question["rows"]]
+        answer = [golden["rows"][row] for row in question["rows"]]
         assert rows(scan.to_arrow()) == as_text(answer), str(where)
         assert table.count(where) == len(answer)

@@ -1,4 +1,4 @@
-"""TIMESTAMP(7..9) as Java writes it: INT96, of which Arrow alone reads some values wrong."""
+"""TIMESTAMP(7..9) as Java writes it: INT96, of which Arrow alone misreads some values."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ COLUMNS = {
 }
 TIMES = ("at", "zoned", "coarse")
 INDEXES = {
-    f"file-index.{one}.columns": ",".join(TIMES) for one in ("bitmap", "bloom-filter", "bsi")
+    f"file-index.{index_type}.columns": ",".join(TIMES)
+    for index_type in ("bitmap", "bloom-filter", "bsi")
 }
 EMBEDDED = {"file-index.in-manifest-threshold": "1 mb"}
 
 
-def put(table: PaimonTable, raw: list[bytes | None], known: list[int | None]) -> None:
+def put(table: PaimonTable, raw: list[bytes | None], nanos: list[int | None]) -> None:
     """Commit a file with these INT96 in all columns; `known` is what the manifest says of them."""
     ids = pa.array(range(len(raw)), pa.int64())
     kinds = {name: table.snapshot.schema.types[name].to_arrow() for name in TIMES}
-    rows = pa.table({"id": ids, **{name: pa.array(known, kind) for name, kind in kinds.items()}})
+    rows = pa.table({"id": ids, **{name: pa.array(nanos, kind) for name, kind in kinds.items()}})
     values = pa.array(raw, pa.binary(12))
     data = int96_written(pa.table({"id": ids, **dict.fromkeys(TIMES, values)}))
     entry = write_file(table, rows, data=data)
@@ -54,16 +55,16 @@ def table(tmp_path: Path) -> PaimonTable:
 
 
 def answers(table: PaimonTable) -> list[list[int]]:
-    """The rows of each value of each column, and those before 1970."""
-    found = [
+    """The rows for each value of each column, and those before 1970."""
+    scans = [
         table.scan(col(name) == np.datetime64(nanos, "ns"), columns=["id"])
         for name in ("at", "coarse")
         for nanos in NANOS
         if nanos is not None
     ]
-    found += [table.scan(col(name) < np.datetime64(0, "ns"), columns=["id"]) for name in TIMES[:1]]
-    found += [table.scan(f"{name} IS NULL", columns=["id"]) for name in TIMES]
-    return [sorted(scan.to_arrow()["id"].to_pylist()) for scan in found]
+    scans += [table.scan(col(name) < np.datetime64(0, "ns"), columns=["id"]) for name in TIMES[:1]]
+    scans += [table.scan(f"{name} IS NULL", columns=["id"]) for name in TIMES]
+    return [sorted(scan.to_arrow()["id"].to_pylist()) for scan in scans]
 
 
 ANSWERS = [
@@ -78,20 +79,20 @@ ANSWERS = [
 
 def test_values_before_1970_are_read_and_indexed(table: PaimonTable) -> None:
     for name in TIMES:
-        found = table.scan(columns=[name]).to_arrow()[name]
-        assert found.cast(pa.int64()).to_pylist() == NANOS
+        times = table.scan(columns=[name]).to_arrow()[name]
+        assert times.cast(pa.int64()).to_pylist() == NANOS
     assert answers(table) == ANSWERS
     build(table, INDEXES)
     assert answers(table) == ANSWERS
     report = table.verify()
-    assert (report.ok, sum(one.sound for one in report.indexes)) == (
+    assert (report.ok, sum(index.sound for index in report.indexes)) == (
         True,
         13,
     )  # with the statistics of 4 columns
 
 
-def test_indexes_of_the_year_2554_are_found_and_built_anew(tmp_path: Path) -> None:
-    """What was built when Arrow's microseconds were believed: other values than the file's."""
+def test_indexes_of_the_year_2554_are_found_and_rebuilt(tmp_path: Path) -> None:
+    """What was built when Arrow's microseconds were trusted: other values than the file's."""
     wrong = create(tmp_path / "wrong", COLUMNS, options={**VECTORS, **EMBEDDED})
     later = [None if nanos is None else nanos + 200 * 365 * DAY for nanos in NANOS]
     put(wrong, [None if nanos is None else java_int96(nanos) for nanos in later], later)
@@ -101,12 +102,12 @@ def test_indexes_of_the_year_2554_are_found_and_built_anew(tmp_path: Path) -> No
     put(table, [None if nanos is None else java_int96(nanos) for nanos in NANOS], NANOS)
     forge(
         tmp_path / "t",
-        lambda one: [one.with_file(replace(one.file, embedded_index=entry.file.embedded_index))],
+        lambda file: [file.with_file(replace(file.file, embedded_index=entry.file.embedded_index))],
     )
     table.refresh()
     assert table.count(col("at") == np.datetime64(NANOS[0], "ns")) == 0  # hidden
     report = table.verify()
-    assert {(one.what, one.problem) for one in report.problems} == {
+    assert {(problem.what, problem.problem) for problem in report.problems} == {
         *(
             (f"bitmap of '{name}'", "8 rows missing, 8 rows too many, the first is row 0")
             for name in TIMES
@@ -117,9 +118,9 @@ def test_indexes_of_the_year_2554_are_found_and_built_anew(tmp_path: Path) -> No
         ),
         *((f"bloom-filter of '{name}'", "6 rows missing, the first is row 0") for name in TIMES),
     }
-    examples = {one.example.value for one in report.indexes if one.example is not None}
+    examples = {index.example.value for index in report.indexes if index.example is not None}
     assert examples == {"1968-11-26 23:59:59.999999993", "1968-11-26 23:59:59.999999993Z"}
-    assert {one.done for one in repaired(table).repaired} == {"built anew"}
+    assert {repair.done for repair in repaired(table).repaired} == {"built anew"}
     assert answers(table) == ANSWERS
 
 
@@ -144,7 +145,7 @@ def test_values_that_nanoseconds_do_not_reach_are_refused(tmp_path: Path, day: i
             act()
     report = build(table, {"file-index.bitmap.columns": "at,id"})
     assert (report.indexed, report.failed) == (1, 0)
-    assert [(one.column, one.index_type) for one in table.indexes()] == [("id", "bitmap")]
+    assert [(index.column, index.index_type) for index in table.indexes()] == [("id", "bitmap")]
     (skipped,) = report.skipped
     assert (skipped.what, skipped.files) == ("bitmap of 'at'", 1)
     assert re.search(problem, skipped.reason)

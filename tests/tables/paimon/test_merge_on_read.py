@@ -1,4 +1,4 @@
-"""Rows that lose against newer ones, compared with a dictionary of the newest."""
+"""Merging on read: the rows that are superseded, compared with a dictionary of the newest."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def merged(files: list[File], *, descending: bool, ignore_delete: bool) -> list[
 def test_all_but_the_newest_row_of_each_key_are_hidden(
     files: list[File], descending: bool, ignore_delete: bool
 ) -> None:
-    found = superseded_rows(
+    vectors = superseded_rows(
         [file.key_rows() for file in files], descending=descending, ignore_delete=ignore_delete
     )
     expected = merged(files, descending=descending, ignore_delete=ignore_delete)
-    assert [set(vector) for vector in found] == expected
+    assert [set(vector) for vector in vectors] == expected
 
 
 def rows(
@@ -138,10 +138,10 @@ def test_columns_that_need_all_64_bits_each_stay_apart() -> None:
     assert positions(superseded_rows(files)) == [[0]]
 
 
-def test_a_vector_stays_as_it_is_where_nothing_loses() -> None:
+def test_a_vector_does_not_change_if_no_row_is_superseded() -> None:
     beyond = DeletionVector([1 << 33])
-    (found,) = superseded_rows([rows([1], [1], deleted=beyond)])
-    assert (list(found), found.bits) == ([1 << 33], 64)
+    (left,) = superseded_rows([rows([1], [1], deleted=beyond)])
+    assert (list(left), left.bits) == ([1 << 33], 64)
 
 
 def test_files_without_rows_hide_none() -> None:

@@ -1,4 +1,4 @@
-"""Tables that are made and opened, and what is wrong with those that are not."""
+"""Tables that are made and opened, and the errors for those that cannot be."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_inner_fields_have_ids_of_their_own(tmp_path: Path) -> None:
     made = json.loads((tmp_path / "t/schema/schema-0").read_text())
     first, second = made["fields"]
     assert (first["id"], second["id"], made["highestFieldId"]) == (0, 4, 4)
-    assert [one["id"] for one in first["type"]["fields"]] == [1, 3]  # inner ones come first
+    assert [field["id"] for field in first["type"]["fields"]] == [1, 3]  # inner ones come first
     assert first["type"]["fields"][1]["type"]["element"]["fields"] == [
         {"id": 2, "name": "z", "type": "STRING"}
     ]
@@ -71,7 +71,7 @@ def test_schema_of_spark(tmp_path: Path) -> None:
     schema = StructType([StructField("id", LongType(), False), StructField("name", StringType())])
     table = alcid.create_table(tmp_path / "t", schema)
     fields = table.snapshot.schema.fields
-    assert [(one.name, str(one.data_type), one.nullable) for one in fields] == [
+    assert [(field.name, str(field.data_type), field.nullable) for field in fields] == [
         ("id", "BIGINT", False),
         ("name", "STRING", True),
     ]
@@ -151,7 +151,7 @@ def test_a_table_is_not_made_twice(tmp_path: Path) -> None:
         alcid.create_table(tmp_path / "t", COLUMNS)
 
 
-def test_what_is_no_table(tmp_path: Path) -> None:
+def test_not_a_table(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="no Paimon table: no schema"):
         alcid.paimon(tmp_path)
     ways: list[dict[str, Any]] = [{}, {"path": tmp_path, "table": "t"}, {"warehouse": tmp_path}]
@@ -164,10 +164,10 @@ def test_what_is_no_table(tmp_path: Path) -> None:
 
 def test_times_that_are_gone(tmp_path: Path) -> None:
     table = unpack_table("history", tmp_path)
-    known = {one["id"] for one in expected("history")["snapshots"]}
-    for number in (max(known) + 1, 0):
-        told = f"no snapshot {number}: there are {min(known)} to {max(known)}"
-        with pytest.raises(FileGoneError, match=told):
+    known_ids = {snapshot["id"] for snapshot in expected("history")["snapshots"]}
+    for number in (max(known_ids) + 1, 0):
+        problem = f"no snapshot {number}: there are {min(known_ids)} to {max(known_ids)}"
+        with pytest.raises(FileGoneError, match=problem):
             alcid.paimon(table, snapshot_id=number)
     with pytest.raises(FileGoneError, match="no tag nobody: there are "):
         alcid.paimon(table, tag="nobody")
@@ -193,7 +193,7 @@ def test_level_0_is_left_out_and_said_once(tmp_path: Path) -> None:
     )
     with pytest.warns(AlcidWarning) as caught:
         rows = table.scan().to_arrow()
-    assert [str(one.message) for one in caught] == [f"{path}: {note}"]
+    assert [str(warning.message) for warning in caught] == [f"{path}: {note}"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert table.count() == rows.num_rows == len(expected("key_vectors")["rows"])

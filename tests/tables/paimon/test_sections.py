@@ -1,4 +1,4 @@
-"""Files whose keys overlap, compared with asking every pair."""
+"""Files whose keys overlap, compared with a check of every pair."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def connected(buckets: list[int], ranges: list[tuple[Rank, Rank]]) -> list[list[
             overlap = rank(least) <= rank(other_greatest) and rank(other_least) <= rank(greatest)
             if overlap and buckets[left] == buckets[right]:
                 old, new = group[right], group[left]
-                group = [new if one == old else one for one in group]
-    return sorted([file for file, one in enumerate(group) if one == name] for name in set(group))
+                group = [new if label == old else label for label in group]
+    return sorted(
+        [file for file, label in enumerate(group) if label == name] for name in set(group)
+    )
 
 
 @given(data=st.data())
@@ -40,13 +42,15 @@ def test_sections_are_the_files_that_overlap_directly_or_by_others(data: st.Data
     size = len(ranges)
     buckets = data.draw(st.lists(st.integers(-1, 2), min_size=size, max_size=size))
     types = [kind for kind, _ in kinds]
-    found = plan_sections(
+    sections = plan_sections(
         np.array(buckets, np.int64),
         columns([least for least, _ in ranges], types),
         columns([greatest for _, greatest in ranges], types),
     )
-    assert sorted(files.tolist() for files in found) == connected(buckets, ranges)
-    begins = [(buckets[files[0]], min(rank(ranges[file][0]) for file in files)) for files in found]
+    assert sorted(files.tolist() for files in sections) == connected(buckets, ranges)
+    begins = [
+        (buckets[files[0]], min(rank(ranges[file][0]) for file in files)) for files in sections
+    ]
     assert begins == sorted(begins)
 
 
@@ -56,27 +60,27 @@ def test_sections_merged_alone_hide_what_all_files_together_would(files: list[Fi
     ends = [(min(file.keys, key=rank), max(file.keys, key=rank)) for file in files]
     types = files[0].key_types if files else []
     together = [file.key_rows() for file in files]
-    found: dict[int, DeletionVector] = {}
+    vectors_by_file: dict[int, DeletionVector] = {}
     for section in plan_sections(
         [0] * len(files),
         columns([least for least, _ in ends], types),
         columns([greatest for _, greatest in ends], types),
     ):
         vectors = superseded_rows([together[file] for file in section])
-        found |= zip(section.tolist(), vectors, strict=True)
-    assert [found[file] for file in range(len(files))] == superseded_rows(together)
+        vectors_by_file |= zip(section.tolist(), vectors, strict=True)
+    assert [vectors_by_file[file] for file in range(len(files))] == superseded_rows(together)
 
 
 def test_ranges_that_share_one_key_are_one_section() -> None:
     least, greatest = pa.array(["a", "c\0", "x"]), pa.array(["c", "x", "z"])
-    found = plan_sections([0, 0, 0], [least], [greatest])
-    assert [files.tolist() for files in found] == [[0], [1, 2]]
+    sections = plan_sections([0, 0, 0], [least], [greatest])
+    assert [files.tolist() for files in sections] == [[0], [1, 2]]
 
 
 def test_a_long_range_holds_later_ones_together() -> None:
     least, greatest = pa.array([1, 2, 4, 100, 101]), pa.array([50, 3, 5, 100, 102])
-    found = plan_sections([0] * 5, [least], [greatest])
-    assert [files.tolist() for files in found] == [[0, 1, 2], [3], [4]]
+    sections = plan_sections([0] * 5, [least], [greatest])
+    assert [files.tolist() for files in sections] == [[0, 1, 2], [3], [4]]
 
 
 def test_a_least_key_above_the_greatest_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Files whose footer states another number of rows than its row groups have."""
+"""Files whose footer states another number of rows than their row groups have."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_a_build_counts_the_rows_of_the_row_groups_and_copies_no_statistics(tmp_
 def test_statistics_of_a_footer_that_contradicts_itself_are_not_known() -> None:
     for stated, bounds in (6, (0, 5, 0)), (0, (None, None, None)):
         scan = open_scan(BytesSource(stating(stated)))
-        known = footer_statistics(file_columns(scan.metadata, "a.parquet")[0], scan.statistics)
-        assert isinstance(known, ColumnStatistics)
-        assert (known.minimum, known.maximum, known.nulls) == bounds
+        statistics = footer_statistics(file_columns(scan.metadata, "a.parquet")[0], scan.statistics)
+        assert isinstance(statistics, ColumnStatistics)
+        assert (statistics.minimum, statistics.maximum, statistics.nulls) == bounds
 
 
 def test_many_such_files_are_one_note(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Indexes of a folder: built for what lacks them, kept while they are fresh, dropped."""
+"""Indexes of a folder: built if they are missing, kept while they are fresh, dropped."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_indexes_are_those_that_file_index_builds(storage: Storage) -> None:
     tables = fill(storage, 5)
     indexes = FolderIndexes(storage)
     calls: list[tuple[int, int, int]] = []
-    report = indexes.build(OPTIONS, progress=lambda *told: calls.append(told))
+    report = indexes.build(OPTIONS, progress=lambda *state: calls.append(state))
     assert (report.files, report.indexed, report.fresh, report.failed) == (5, 5, 0, 0)
     assert (report.rows, report.bundles, report.skipped) == (300, 1, ())
     assert calls == [(done, 5, 60 * done) for done in range(1, 6)]
@@ -140,8 +140,8 @@ def test_what_cannot_be_built_is_said_and_not_tried_again(tmp_path: Path, local:
         assert [(s.what, s.files, s.example) for s in report.skipped] == [
             (s.what, s.files, s.example) for s in expected
         ]
-        for found, wanted in zip(report.skipped, expected, strict=True):
-            assert found.reason.startswith(wanted.reason)
+        for skip, expectation in zip(report.skipped, expected, strict=True):
+            assert skip.reason.startswith(expectation.reason)
     assert len(bundle_names(Storage.open(tmp_path / "elsewhere"), "")) == 1
 
 
@@ -176,7 +176,7 @@ def test_files_that_cannot_be_read_are_skipped_with_the_reason(local: Storage) -
     indexes = FolderIndexes(local)
     report = indexes.build(OPTIONS)
     assert (report.files, report.indexed, report.failed) == (4, 2, 2)
-    assert [(one.what, one.files, one.example) for one in report.skipped] == [
+    assert [(skip.what, skip.files, skip.example) for skip in report.skipped] == [
         ("", 1, "bad.parquet"),
         ("", 1, "short.parquet"),
     ]
@@ -202,7 +202,7 @@ def test_files_that_change_while_a_build_runs_get_no_entry(
     indexes = FolderIndexes(local)
     report = indexes.build(OPTIONS, progress=interfere)
     assert (report.indexed, report.failed) == (7, 2)
-    assert [(one.reason, one.example) for one in report.skipped] == [
+    assert [(skip.reason, skip.example) for skip in report.skipped] == [
         (f"{local.location}/{path_of(n)}: changed or removed while it was read", path_of(n))
         for n in (7, 8)
     ]
@@ -218,10 +218,10 @@ def test_a_file_that_changes_after_it_was_read_gets_no_entry(
 ) -> None:
     fill(local, 1)
 
-    def and_then_changed(source: Source, specs: Sequence[IndexSpec], **known: Any) -> IndexedFile:
-        found = index_file(source, specs, **known)
+    def and_then_changed(source: Source, specs: Sequence[IndexSpec], **options: Any) -> IndexedFile:
+        indexed = index_file(source, specs, **options)
         put_table(local, path_of(0), rows_of(50))
-        return found
+        return indexed
 
     indexes = FolderIndexes(local)
     with monkeypatch.context() as patch:
@@ -239,10 +239,10 @@ def test_a_storage_that_fails_ends_the_build_and_what_was_published_stays(
     monkeypatch.setattr(build, "BATCH_BYTES", 1)
     tables = fill(local, 3)
 
-    def failing(source: Source, specs: Sequence[IndexSpec], **known: Any) -> IndexedFile:
-        if known["path"] == path_of(2):
+    def failing(source: Source, specs: Sequence[IndexSpec], **options: Any) -> IndexedFile:
+        if options["path"] == path_of(2):
             raise StorageError("could not be read: timed out", file=source.name)
-        return index_file(source, specs, **known)
+        return index_file(source, specs, **options)
 
     indexes = FolderIndexes(local)
     with monkeypatch.context() as patch:
@@ -318,7 +318,7 @@ def test_two_builders_at_the_same_time_do_not_disturb_each_other(storage: Storag
     assert indexes.build(OPTIONS).fresh == 4
 
 
-def test_with_an_index_path_nothing_is_written_beside_the_data(
+def test_with_an_index_path_nothing_is_written_next_to_the_data(
     tmp_path: Path, local: Storage
 ) -> None:
     tables = fill(local, 2)

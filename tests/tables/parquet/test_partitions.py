@@ -31,7 +31,7 @@ from alcid.tables.parquet.partitions import (
 )
 from alcid.types import DataType
 
-# What is inferred, and how values come to one type, was seen with Spark 4.1.4.
+# The inferred types, and the common type of values, were observed in Spark 4.1.4.
 ESCAPED_BY_SPARK = {*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\\x7f{[]^"}
 
 
@@ -42,9 +42,9 @@ def settings() -> Iterator[None]:
     config.timezone, config.case_sensitive = before
 
 
-def one(*values: str, given: str | None = None) -> tuple[str, list[Any]]:
+def read_column(*values: str, given_type: str | None = None) -> tuple[str, list[Any]]:
     paths = [f"c={value}/{number}.parquet" for number, value in enumerate(values)]
-    (column,) = Partitions.of(paths, None if given is None else {"c": given}).columns
+    (column,) = Partitions.of(paths, None if given_type is None else {"c": given_type}).columns
     assert column.values.type == column.data_type.to_arrow()
     return str(column.data_type), column.values.to_pylist()
 
@@ -118,17 +118,17 @@ def one(*values: str, given: str | None = None) -> tuple[str, list[Any]]:
     ],
 )
 def test_one_value_is_inferred_as_spark_does(text: str, data_type: str, value: object) -> None:
-    assert one(text) == (data_type, [value])
+    assert read_column(text) == (data_type, [value])
 
 
 def test_thousands_of_digits_are_no_trouble() -> None:
-    assert one("0" * 5000 + "1") == ("INT", [1])
-    assert one("9" * 5000) == ("DOUBLE", [math.inf])
-    assert one("1e-" + "0" * 5000 + "1") == ("DOUBLE", [0.1])
+    assert read_column("0" * 5000 + "1") == ("INT", [1])
+    assert read_column("9" * 5000) == ("DOUBLE", [math.inf])
+    assert read_column("1e-" + "0" * 5000 + "1") == ("DOUBLE", [0.1])
 
 
 def test_nan_is_inferred_in_javas_spelling_only() -> None:
-    data_type, (value,) = one("NaN")
+    data_type, (value,) = read_column("NaN")
     assert data_type == "DOUBLE"
     assert math.isnan(value)
 
@@ -136,16 +136,16 @@ def test_nan_is_inferred_in_javas_spelling_only() -> None:
 def test_timestamps_are_in_the_zone_of_the_session() -> None:
     texts = "2025-08-01 10%3A00%3A00", "2025-03-30 02:30:00", "2025-10-26 02:30:00", "2025-08-01"
     config.timezone = "Europe/Vienna"
-    data_type, values = one(*texts)
+    data_type, values = read_column(*texts)
     assert data_type == "TIMESTAMP(6) WITH LOCAL TIME ZONE"
     micros = [round(value.timestamp() * 1_000_000) for value in values]
     assert micros == [1754035200000000, 1743298200000000, 1761438600000000, 1753999200000000]
 
 
-def test_a_zone_that_is_none_is_named() -> None:
+def test_an_unknown_zone_is_named() -> None:
     config.timezone = "Mars"
     with pytest.raises(OptionError, match="found 'Mars', expected a zone"):
-        one("2025-08-01 10:00:00")
+        read_column("2025-08-01 10:00:00")
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_a_zone_that_is_none_is_named() -> None:
 def test_values_come_to_one_type_in_any_order(
     texts: tuple[str, ...], data_type: str, values: list[object]
 ) -> None:
-    assert one(*texts) == (data_type, values)
-    assert one(*reversed(texts)) == (data_type, values[::-1])
+    assert read_column(*texts) == (data_type, values)
+    assert read_column(*reversed(texts)) == (data_type, values[::-1])
 
 
 @pytest.mark.parametrize(
-    ("given", "text", "value"),
+    ("given_type", "text", "value"),
     [
         ("STRING", "007", "007"),
         ("STRING", NULL, None),
@@ -195,17 +195,17 @@ def test_values_come_to_one_type_in_any_order(
         ("BOOLEAN", "false", False),
     ],
 )
-def test_a_given_type_reads_the_text(given: str, text: str, value: object) -> None:
-    assert one(text, given=given)[1] == [value]
+def test_a_given_type_reads_the_text(given_type: str, text: str, value: object) -> None:
+    assert read_column(text, given_type=given_type)[1] == [value]
 
 
 def test_a_given_timestamp_may_name_its_zone() -> None:
-    _, (value,) = one("2025-08-01 10:00:00 Europe%2FVienna", given="TIMESTAMP_LTZ(6)")
+    _, (value,) = read_column("2025-08-01 10:00:00 Europe%2FVienna", given_type="TIMESTAMP_LTZ(6)")
     assert value.timestamp() == 1754035200
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("given_type", "text"),
     [
         *(("INT", text) for text in ("abc", " 7", "7 ", "1.5", "1e3", "2147483648", "%37", "")),
         *(("TINYINT", text) for text in ("128", "-129")),
@@ -218,8 +218,8 @@ def test_a_given_timestamp_may_name_its_zone() -> None:
         ("TIME(6)", "25:00"),
     ],
 )
-def test_text_that_a_type_does_not_take_is_refused(given: str, text: str) -> None:
-    assert read_value(text, DataType.parse(given)) is None
+def test_text_that_a_type_does_not_take_is_refused(given_type: str, text: str) -> None:
+    assert read_value(text, DataType.parse(given_type)) is None
 
 
 def test_an_error_names_the_path_of_the_value() -> None:
@@ -229,10 +229,12 @@ def test_an_error_names_the_path_of_the_value() -> None:
         Partitions.of(paths, {"X": "INT"})
 
 
-@pytest.mark.parametrize("given", ["CHAR(3)", "VARCHAR(3)", "BINARY(3)", "ARRAY<INT>", "VARIANT"])
-def test_types_that_no_path_holds(given: str) -> None:
+@pytest.mark.parametrize(
+    "given_type", ["CHAR(3)", "VARCHAR(3)", "BINARY(3)", "ARRAY<INT>", "VARIANT"]
+)
+def test_types_that_no_path_holds(given_type: str) -> None:
     with pytest.raises(UnsupportedError, match="partition_types: column c: a partition column can"):
-        one("1", given=given)
+        read_column("1", given_type=given_type)
 
 
 def test_a_type_for_no_partition_column_is_an_error() -> None:
@@ -298,9 +300,9 @@ def test_folders_that_disagree(paths: list[str], message: str) -> None:
     ],
 )
 def test_folders_and_their_columns(paths: list[str], columns: dict[str, list[object]]) -> None:
-    found = Partitions.of(paths)
-    assert {column.name: column.values.to_pylist() for column in found.columns} == columns
-    assert found.file_count == len(paths)
+    partitions = Partitions.of(paths)
+    assert {column.name: column.values.to_pylist() for column in partitions.columns} == columns
+    assert partitions.file_count == len(paths)
 
 
 def test_case_makes_two_columns_where_it_counts() -> None:
@@ -319,9 +321,9 @@ def test_a_given_name_is_the_name_of_the_column() -> None:
 
 
 def test_without_files_the_given_types_are_the_columns() -> None:
-    found = Partitions.of([], {"dt": "DATE"})
-    assert found.file_count == 0
-    assert found.to_table() == pa.table({"dt": pa.array([], pa.date32())})
+    partitions = Partitions.of([], {"dt": "DATE"})
+    assert partitions.file_count == 0
+    assert partitions.to_table() == pa.table({"dt": pa.array([], pa.date32())})
     assert Partitions.of(pa.array([], pa.string())).columns == ()
 
 
@@ -340,9 +342,9 @@ def test_paths_that_are_not_text(paths: list[Any]) -> None:
 
 
 def test_a_predicate_is_asked_of_all_files_at_once() -> None:
-    found = Partitions.of([f"dt={day}/{n}" for day in (20250801, 20250802, NULL) for n in range(2)])
-    assert matching("dt > 20250801", found.to_table(), found.types).tolist() == [0, 0, 1, 1, 0, 0]
-    assert matching("dt IS NULL", found.to_table(), found.types).tolist() == [0, 0, 0, 0, 1, 1]
+    parts = Partitions.of([f"dt={day}/{n}" for day in (20250801, 20250802, NULL) for n in range(2)])
+    assert matching("dt > 20250801", parts.to_table(), parts.types).tolist() == [0, 0, 1, 1, 0, 0]
+    assert matching("dt IS NULL", parts.to_table(), parts.types).tolist() == [0, 0, 0, 0, 1, 1]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -370,8 +372,10 @@ def test_what_is_inferred_can_be_read(values: list[str]) -> None:
 @given(st.lists(st.text("ab=/%2\n", max_size=12)))
 def test_any_paths_give_columns_or_one_clear_error(paths: list[str]) -> None:
     try:
-        found = Partitions.of(paths)
+        partitions = Partitions.of(paths)
     except AlcidError as error:
         assert str(error)  # noqa: PT017 - either outcome is right
     else:
-        assert [len(column.values) for column in found.columns] == [len(paths)] * len(found.columns)
+        assert [len(column.values) for column in partitions.columns] == [len(paths)] * len(
+            partitions.columns
+        )

@@ -1,4 +1,4 @@
-"""From rows to files of a table: what is staged, what is moved, and what is left when it fails."""
+"""From rows to files of a table: what is staged, what is moved, and what a failure leaves."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def job_on(storage: Storage, target_bytes: int = 1 << 30, above: str = "") -> St
 
 def publish(job: StagingJob, staged: Sequence[StagedBundle]) -> list[int]:
     files = [file for bundle in staged for file in bundle.files]
-    known = dict(zip([f.path for f in files], move_files(job.storage, files), strict=True))
+    moved = dict(zip([f.path for f in files], move_files(job.storage, files), strict=True))
     folder = BundleFolder(job.storage, FOLDER)
     return [
-        publish_bundle(job.storage, folder, one, [known[file.path] for file in one.files])
-        for one in staged
+        publish_bundle(job.storage, folder, bundle, [moved[file.path] for file in bundle.files])
+        for bundle in staged
     ]
 
 
 def test_staged_files_become_files_of_the_table_with_fresh_indexes(storage: Storage) -> None:
     job = pickle.loads(pickle.dumps(job_on(storage)))
     batches = [batch_of([1, 2, 3], ["a", "a", "b"]), batch_of([4, 5], ["b", None])]
-    (told,) = job.write(batches, 7)
-    staged: StagedBundle = pickle.loads(pickle.dumps(told))
-    assert staged == told
+    (written,) = job.write(batches, 7)
+    staged: StagedBundle = pickle.loads(pickle.dumps(written))
+    assert staged == written
     assert storage.list().paths.to_pylist() == []
     assert [(file.path.split("/")[0], file.rows) for file in staged.files] == [
         ("p=a", 2),
@@ -83,7 +83,9 @@ def test_staged_files_become_files_of_the_table_with_fresh_indexes(storage: Stor
     storage.remove_folder(job.folder)
     table = ParquetTable(storage)
     assert len(storage.list(STAGING, hidden=True)) == 0
-    assert [str(one).split(",")[0] for one in table.indexes()] == ["bitmap of 'id': 3 files fresh"]
+    assert [str(index).split(",")[0] for index in table.indexes()] == [
+        "bitmap of 'id': 3 files fresh"
+    ]
     assert table.scan("id = 4").to_arrow().to_pydict() == {"id": [4], "p": ["b"]}
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5]
     bundles = table._indexes.open(storage.list(suffix=".parquet"))
@@ -120,7 +122,7 @@ def test_files_end_where_they_are_long_enough_and_where_rows_take_much_memory(
     )
     (staged,) = by_memory.write(batches, 0)
     assert [file.rows for file in staged.files] == [GROUP_ROWS] * 3 + [400_000 - 3 * GROUP_ROWS]
-    assert ParquetTable(base.storage).files == 0  # nothing that is staged is seen
+    assert ParquetTable(base.storage).files == 0  # staged files are invisible
     publish(by_memory, [staged])
     assert ParquetTable(base.storage).scan().to_arrow()["id"].to_pylist() == [*range(400_000)]
 
@@ -136,8 +138,10 @@ def test_folders_are_named_as_spark_names_them(tmp_path: Path) -> None:
     job = job_on(Storage.open(tmp_path), above="x/y")
     (staged,) = job.write([batch_of([number], [key]) for number, key in enumerate(ODD)], 0)
     expected = [f"x/y/{path}" for path in PATHS]
-    found = [file.path.rpartition("/")[0] for file in staged.files]
-    assert found == [one for n, one in enumerate(expected) if n == 0 or expected[n - 1] != one]
+    folders = [file.path.rpartition("/")[0] for file in staged.files]
+    assert folders == [
+        folder for n, folder in enumerate(expected) if n == 0 or expected[n - 1] != folder
+    ]
 
 
 def test_names_of_jobs_tell_their_age() -> None:
@@ -170,9 +174,9 @@ def test_indexes_that_cannot_be_published_are_a_warning(tmp_path: Path) -> None:
     job = job_on(storage)
     (staged,) = job.write([batch_of([1], ["a"])], 0)
     storage.delete([staged.bundle])
-    known = move_files(storage, staged.files)
+    moved = move_files(storage, staged.files)
     with pytest.warns(AlcidWarning, match="rows were appended, but not their indexes"):
-        assert publish_bundle(storage, elsewhere, staged, known) == 0
+        assert publish_bundle(storage, elsewhere, staged, moved) == 0
     changed = [FileStat(1, "1")]
     with pytest.warns(AlcidWarning, match="not their indexes"):
         assert publish_bundle(storage, elsewhere, staged, changed) == 0
@@ -188,8 +192,7 @@ def test_other_versions_are_all_that_changes_in_a_bundle(tmp_path: Path) -> None
     assert with_versions(data, staged.files, same) == data
     changed = with_versions(data, staged.files, other)
     files = [
-        replace(file, version=known.version)
-        for file, known in zip(staged.files, other, strict=True)
+        replace(file, version=info.version) for file, info in zip(staged.files, other, strict=True)
     ]
     assert changed != data
     assert with_versions(changed, files, same) == data
@@ -199,11 +202,11 @@ def test_bundles_go_to_a_folder_of_their_own(tmp_path: Path) -> None:
     storage, indexes = Storage.open(tmp_path / "data"), Storage.open(tmp_path / "indexes")
     job = job_on(storage)
     (staged,) = job.write([batch_of([1], ["a"])], 0)
-    known = move_files(storage, staged.files)
-    assert publish_bundle(storage, BundleFolder(indexes), staged, known) == staged.size
+    moved = move_files(storage, staged.files)
+    assert publish_bundle(storage, BundleFolder(indexes), staged, moved) == staged.size
     storage.remove_folder(job.folder)
     assert len(storage.list(hidden=True)) == 1
-    assert [one.fresh for one in ParquetTable(storage, indexes).indexes()] == [1]
+    assert [index.fresh for index in ParquetTable(storage, indexes).indexes()] == [1]
 
 
 def test_paths_that_would_change_the_table_are_refused() -> None:

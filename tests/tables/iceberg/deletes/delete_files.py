@@ -1,4 +1,4 @@
-"""Entries and delete files made by hand, for tests that need no Spark."""
+"""Entries and delete files built by hand, for tests that need no Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def deletes_of(path: str, age: int, content: int = 1, **more: Any) -> Row:
 
 
 def entries_of(rows: Sequence[Row]) -> Entries:
-    """Entries as the catalog has them."""
+    """Entries as the catalog returns them."""
     kinds = {
         "partition": pa.struct([("p", pa.int32()), ("q", pa.string())]),
         "lower_bounds": pa.map_(pa.int32(), pa.binary()),
@@ -55,7 +55,7 @@ def entries_of(rows: Sequence[Row]) -> Entries:
 
 
 def write_columns(path: Path, columns: Mapping[str, tuple[int, pa.Array]], **options: Any) -> int:
-    """Write a Parquet file of columns with field ids; its size."""
+    """Write a Parquet file of columns with field ids; returns its size."""
     fields = [
         pa.field(name, values.type, metadata={"PARQUET:field_id": str(number)})
         for name, (number, values) in columns.items()
@@ -68,7 +68,7 @@ def write_columns(path: Path, columns: Mapping[str, tuple[int, pa.Array]], **opt
 def write_positions(
     path: Path, rows: Sequence[tuple[str | None, int | None]], **options: Any
 ) -> int:
-    """Write a file of positions."""
+    """Write a position delete file."""
     paths = pa.array([name for name, _ in rows], pa.string())
     positions = pa.array([row for _, row in rows], pa.int64())
     columns = {"file_path": (PATH, paths), "pos": (POSITION, positions)}

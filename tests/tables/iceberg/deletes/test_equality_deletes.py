@@ -1,4 +1,4 @@
-"""Equality deletes: which rows of a data file have the values of a deleted one."""
+"""Equality deletes: the rows of a data file that have the values of a deleted one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXT = Field(2, "name", "string", DataType.parse("STRING"))
 NANS = [struct.unpack("<d", struct.pack("<Q", bits))[0] for bits in (0x7FF8 << 48, 0xFFF8 << 48)]
 
 
-def found(rows: Sequence[Any], deleted: Sequence[Any], kind: Any) -> list[int]:
+def rows_deleted(rows: Sequence[Any], deleted: Sequence[Any], kind: Any) -> list[int]:
     return list(equal_rows([pa.array(rows, kind)], [[pa.array(deleted, kind)]]))
 
 
@@ -59,7 +59,7 @@ def found(rows: Sequence[Any], deleted: Sequence[Any], kind: Any) -> list[int]:
 def test_rows_that_are_equal(
     rows: list[Any], deleted: list[Any], kind: Any, expected: list[int]
 ) -> None:
-    assert found(rows, deleted, kind) == expected
+    assert rows_deleted(rows, deleted, kind) == expected
 
 
 def test_all_columns_must_be_equal() -> None:
@@ -75,16 +75,16 @@ VALUES = st.lists(st.tuples(st.none() | st.integers(0, 4), st.sampled_from(["a",
 @given(VALUES, st.lists(VALUES, max_size=3))
 def test_any_rows(rows: list[Any], deleted: list[list[Any]]) -> None:
     def columns(some: list[Any]) -> list[pa.Array]:
-        numbers = pa.array([one for one, _ in some], pa.int64())
+        numbers = pa.array([number for number, _ in some], pa.int64())
         return [numbers, pa.array([two for _, two in some], pa.string())]
 
     gone = {pair for some in deleted for pair in some}
-    expected = [place for place, pair in enumerate(rows) if pair in gone]
+    expected = [row for row, pair in enumerate(rows) if pair in gone]
     assert list(equal_rows(columns(rows), [columns(some) for some in deleted])) == expected
 
 
 class DataFile:
-    """Counts what is read of data files, which all have the same rows."""
+    """Counts what is read from data files, which all have the same rows."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, tuple[str, ...]]] = []
@@ -101,16 +101,18 @@ def equality(entries: Entries, read: DataFile) -> EqualityDeletes:
 
 
 def test_delete_files_by_field_ids_and_with_narrower_types(tmp_path: Path) -> None:
-    one, two, three = (tmp_path / f"{number}.parquet" for number in range(3))
+    first, two, three = (tmp_path / f"{number}.parquet" for number in range(3))
     sizes = [
-        write_keys(one, was=(1, pa.array([2, 9], pa.int32()))),
+        write_keys(first, was=(1, pa.array([2, 9], pa.int32()))),
         write_keys(two, name=(1, pa.array([None], pa.int32())), rest=(7, pa.array([0]))),
         write_keys(three, id=(2, pa.array(["x", None])), n=(1, pa.array([1, 2]))),
     ]
     ids = [[1], [1], [2, 1]]
     deletes = [
         deletes_of(str(path), age, 2, equality_ids=some, file_size_in_bytes=size)
-        for age, (path, some, size) in enumerate(zip([one, two, three], ids, sizes, strict=True), 2)
+        for age, (path, some, size) in enumerate(
+            zip([first, two, three], ids, sizes, strict=True), 2
+        )
     ]
     entries = entries_of([data_file("a", 1), data_file("b", 2), data_file("c", 4), *deletes])
     read = DataFile()
@@ -126,7 +128,7 @@ def test_delete_files_by_field_ids_and_with_narrower_types(tmp_path: Path) -> No
         (1, ("id",)),
         (1, ("id", "name")),
     ]
-    for path in (one, two, three):
+    for path in (first, two, three):
         path.unlink()
     assert deleted.find([1]) == [DeletionVector([0, 3])]  # each delete file was read once
 

@@ -26,30 +26,34 @@ def in_p(path: str, age: int, value: int | None, spec: int = 1) -> Row:
 
 
 def vector(path: str, age: int, of: str | None, **more: object) -> Row:
-    place = {"file_format": "PUFFIN", "content_offset": 4, "content_size_in_bytes": 44}
-    return deletes_of(path, age) | place | {"referenced_data_file": of} | more
+    blob = {"file_format": "PUFFIN", "content_offset": 4, "content_size_in_bytes": 44}
+    return deletes_of(path, age) | blob | {"referenced_data_file": of} | more
 
 
 def test_a_table_without_delete_files() -> None:
-    found = plan(data_file("a", 1), data_file("b", 2))
-    assert found.files.tolist() == []
-    assert (found.vector(0), found.positions(0), found.equality(0)) == (None, [], [])
+    delete_plan = plan(data_file("a", 1), data_file("b", 2))
+    assert delete_plan.files.tolist() == []
+    assert (delete_plan.vector(0), delete_plan.positions(0), delete_plan.equality(0)) == (
+        None,
+        [],
+        [],
+    )
     assert plan().files.tolist() == []
 
 
 def test_positions_apply_to_files_that_are_not_newer() -> None:
     rows = [data_file("a", 1), data_file("b", 2), data_file("c", 3)]
-    found = plan(*rows, deletes_of("d", 2))
-    assert found.files.tolist() == [0, 1]
-    assert [found.positions(file) for file in range(3)] == [[0], [0], []]
-    assert [found.own_positions(file) for file in range(3)] == [[], [], []]
+    delete_plan = plan(*rows, deletes_of("d", 2))
+    assert delete_plan.files.tolist() == [0, 1]
+    assert [delete_plan.positions(file) for file in range(3)] == [[0], [0], []]
+    assert [delete_plan.own_positions(file) for file in range(3)] == [[], [], []]
 
 
 def test_equality_deletes_apply_to_older_files_only() -> None:
     rows = [data_file("a", 1), data_file("b", 2), data_file("c", 3)]
-    found = plan(*rows, deletes_of("d", 2, 2, equality_ids=[1]))
-    assert found.files.tolist() == [0]
-    assert [found.equality(file) for file in range(3)] == [[0], [], []]
+    delete_plan = plan(*rows, deletes_of("d", 2, 2, equality_ids=[1]))
+    assert delete_plan.files.tolist() == [0]
+    assert [delete_plan.equality(file) for file in range(3)] == [[0], [], []]
 
 
 def test_deletes_of_a_partition_apply_within_it_and_its_spec() -> None:
@@ -63,36 +67,36 @@ def test_deletes_of_a_partition_apply_within_it_and_its_spec() -> None:
     in_seven = {"partition": {"p": 7, "q": None}, "spec_id": 1}
     in_null = {"partition": {"p": None, "q": None}, "spec_id": 1}
     in_x = {"partition": {"p": None, "q": "x"}, "spec_id": 2}
-    found = plan(
+    delete_plan = plan(
         *files,
         deletes_of("k", 2) | in_seven,
         deletes_of("l", 2, 2, equality_ids=[1], **in_null),
         deletes_of("m", 2, 2, equality_ids=[1], **in_x),
     )
-    assert found.files.tolist() == [0, 2, 3]
-    assert [found.positions(file) for file in range(5)] == [[0], [], [], [], []]
-    assert [found.equality(file) for file in range(5)] == [[], [], [1], [2], []]
+    assert delete_plan.files.tolist() == [0, 2, 3]
+    assert [delete_plan.positions(file) for file in range(5)] == [[0], [], [], [], []]
+    assert [delete_plan.equality(file) for file in range(5)] == [[], [], [1], [2], []]
 
 
 @pytest.mark.parametrize("spec", [0, 3], ids=["no fields", "all void"])
 def test_equality_deletes_without_partition_apply_everywhere(spec: int) -> None:
     files = [in_p("a", 1, 7), data_file("b", 1), in_p("c", 5, 7)]
-    found = plan(*files, deletes_of("d", 3, 2, equality_ids=[1], spec_id=spec))
-    assert found.files.tolist() == [0, 1]
-    assert [found.equality(file) for file in range(3)] == [[0], [0], []]
+    delete_plan = plan(*files, deletes_of("d", 3, 2, equality_ids=[1], spec_id=spec))
+    assert delete_plan.files.tolist() == [0, 1]
+    assert [delete_plan.equality(file) for file in range(3)] == [[0], [0], []]
 
 
 def test_positions_without_partition_do_not_apply_to_files_of_partitions() -> None:
-    found = plan(in_p("a", 1, 7), data_file("b", 1), deletes_of("d", 3))
-    assert found.files.tolist() == [1]
-    assert [found.positions(file) for file in range(2)] == [[], [0]]
+    delete_plan = plan(in_p("a", 1, 7), data_file("b", 1), deletes_of("d", 3))
+    assert delete_plan.files.tolist() == [1]
+    assert [delete_plan.positions(file) for file in range(2)] == [[], [0]]
 
 
 def test_positions_of_one_file_by_its_name_or_by_equal_bounds() -> None:
     def bounds(least: bytes, most: bytes) -> Row:
         return {"lower_bounds": [(PATH_FIELD, least)], "upper_bounds": [(PATH_FIELD, most)]}
 
-    found = plan(
+    delete_plan = plan(
         data_file("a", 1),
         data_file("b", 1),
         data_file("c", 4),
@@ -102,16 +106,16 @@ def test_positions_of_one_file_by_its_name_or_by_equal_bounds() -> None:
         deletes_of("n", 2, referenced_data_file="gone"),
         deletes_of("o", 2, **bounds(b"\xff", b"\xff")),
     )
-    assert [found.own_positions(file) for file in range(3)] == [[1], [0], []]
-    assert [found.positions(file) for file in range(3)] == [[1], [0], []]
-    assert found.files.tolist() == [0, 1]
+    assert [delete_plan.own_positions(file) for file in range(3)] == [[1], [0], []]
+    assert [delete_plan.positions(file) for file in range(3)] == [[1], [0], []]
+    assert delete_plan.files.tolist() == [0, 1]
     several = plan(data_file("a", 1), data_file("b", 1), deletes_of("k", 2, **bounds(b"a", b"b")))
     assert several.own_positions(0) == []
     assert several.positions(0) == several.positions(1) == [0]
 
 
 def test_a_vector_takes_the_place_of_positions_but_not_of_equality_deletes() -> None:
-    found = plan(
+    delete_plan = plan(
         data_file("a", 1),
         data_file("b", 1),
         deletes_of("k", 2),
@@ -120,27 +124,27 @@ def test_a_vector_takes_the_place_of_positions_but_not_of_equality_deletes() -> 
         vector("v", 4, "a"),
         vector("v", 4, "gone"),
     )
-    assert [found.vector(file) for file in range(2)] == [3, None]
-    assert [found.positions(file) for file in range(2)] == [[], [0]]
-    assert [found.own_positions(file) for file in range(2)] == [[1], []]
-    assert [found.equality(file) for file in range(2)] == [[2], [2]]
+    assert [delete_plan.vector(file) for file in range(2)] == [3, None]
+    assert [delete_plan.positions(file) for file in range(2)] == [[], [0]]
+    assert [delete_plan.own_positions(file) for file in range(2)] == [[1], []]
+    assert [delete_plan.equality(file) for file in range(2)] == [[2], [2]]
 
 
 def test_equality_deletes_are_not_of_one_file_even_with_bounds_of_paths() -> None:
     same = [(PATH_FIELD, b"a")]
     row = deletes_of("k", 2, 2, equality_ids=[1], lower_bounds=same, upper_bounds=same)
-    found = plan(data_file("a", 1), data_file("b", 1), row)
-    assert [found.equality(file) for file in range(2)] == [[0], [0]]
+    delete_plan = plan(data_file("a", 1), data_file("b", 1), row)
+    assert [delete_plan.equality(file) for file in range(2)] == [[0], [0]]
 
 
 def test_two_vectors_of_a_file_are_an_error_when_its_rows_are_asked_for() -> None:
     vectors = vector("v", 2, "a"), vector("w", 3, "a"), vector("v", 2, "b")
-    found = plan(data_file("a", 1), data_file("b", 1), *vectors)
+    delete_plan = plan(data_file("a", 1), data_file("b", 1), *vectors)
     problem = "w: two deletion vectors of a, which repair merges: found v, expected one"
     with pytest.raises(FormatError, match=problem):
-        found.vector(0)
-    assert found.vector(1) == 2
-    assert found.files.tolist() == [0, 1]
+        delete_plan.vector(0)
+    assert delete_plan.vector(1) == 2
+    assert delete_plan.files.tolist() == [0, 1]
 
 
 def test_a_vector_older_than_its_file_is_an_error() -> None:

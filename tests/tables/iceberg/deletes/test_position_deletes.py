@@ -1,4 +1,4 @@
-"""Files of positions, and vectors in Puffin files, as manifests place them."""
+"""Position delete files, and vectors in Puffin files at the offsets in manifests."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ def test_a_file_without_the_columns_is_an_error(tmp_path: Path) -> None:
 def test_any_rows(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, int]]) -> None:
     path = tmp_path_factory.getbasetemp() / "any_positions.parquet"
     write_positions(path, rows, row_group_size=7)
-    known = {"a": 2, "b": 0, "c": 1}
+    numbers = {"a": 2, "b": 0, "c": 1}
     expected = {
         number: DeletionVector([row for name, row in rows if name == path])
-        for path, number in known.items()
+        for path, number in numbers.items()
     }
-    assert read(path, known) == {number: some for number, some in expected.items() if some}
+    assert read(path, numbers) == {number: some for number, some in expected.items() if some}
 
 
 def test_all_that_applies_is_put_together(tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_all_that_applies_is_put_together(tmp_path: Path) -> None:
             deletes_of(str(own), 3, file_size_in_bytes=sizes[1], referenced_data_file="a"),
         ]
     )
-    found = positions(entries)
-    found.load([0, 2])
-    found.load([1])
+    loaded = positions(entries)
+    loaded.load([0, 2])
+    loaded.load([1])
     shared.unlink()
-    found.load([0, 1, 2])  # all is known
-    assert [found[file] for file in range(3)] == [
+    loaded.load([0, 1, 2])  # all is known
+    assert [loaded[file] for file in range(3)] == [
         DeletionVector([1, 7]),
         DeletionVector([2]),
         DeletionVector(),
@@ -140,11 +140,11 @@ def test_a_position_beyond_the_data_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "d.parquet"
     size = write_positions(path, [("a", 99), ("b", 100)])
     row = deletes_of(str(path), 2, file_size_in_bytes=size)
-    found = positions(entries_of([data_file("a", 1), data_file("b", 1), row]))
-    found.load([0])
-    assert found[0] == DeletionVector([99])
+    loaded = positions(entries_of([data_file("a", 1), data_file("b", 1), row]))
+    loaded.load([0])
+    assert loaded[0] == DeletionVector([99])
     with pytest.raises(FormatError, match="deleted row of b: found 100, expected below 100"):
-        found.load([1])
+        loaded.load([1])
 
 
 def test_a_delete_file_that_is_gone_or_damaged_is_an_error(tmp_path: Path) -> None:
@@ -173,22 +173,22 @@ def write_puffin(path: Path, vectors: dict[str, DeletionVector]) -> list[StoredV
     ]
 
 
-def test_vectors_by_the_places_of_manifests(tmp_path: Path) -> None:
+def test_vectors_by_the_ranges_in_manifests(tmp_path: Path) -> None:
     vectors = {"a": DeletionVector([1, 2]), "b": DeletionVector([99]), "c": DeletionVector([0])}
     stored = write_puffin(tmp_path / "v.puffin", vectors)
     more = write_puffin(tmp_path / "w.puffin", {"d": DeletionVector([50])})
-    found = read_vectors(FileIO(), [stored[2], more[0], stored[0]])
-    assert found == [vectors["c"], DeletionVector([50]), vectors["a"]]
+    vectors_read = read_vectors(FileIO(), [stored[2], more[0], stored[0]])
+    assert vectors_read == [vectors["c"], DeletionVector([50]), vectors["a"]]
     assert read_vectors(FileIO(), []) == []
 
 
 def test_a_vector_is_read_with_its_data_file(tmp_path: Path) -> None:
     (stored,) = write_puffin(tmp_path / "v.puffin", {"a": DeletionVector([1, 2])})
-    place = {"content_offset": stored.offset, "content_size_in_bytes": stored.length}
-    row = vector(stored.path, 2, "a", file_size_in_bytes=stored.size, record_count=2, **place)
-    found = positions(entries_of([data_file("a", 1), deletes_of("gone", 2), row]))
-    found.load([0])  # without the file of positions, which the vector replaces
-    assert found[0] == DeletionVector([1, 2])
+    location = {"content_offset": stored.offset, "content_size_in_bytes": stored.length}
+    row = vector(stored.path, 2, "a", file_size_in_bytes=stored.size, record_count=2, **location)
+    loaded = positions(entries_of([data_file("a", 1), deletes_of("gone", 2), row]))
+    loaded.load([0])  # without the position delete file, which the vector replaces
+    assert loaded[0] == DeletionVector([1, 2])
 
 
 def test_damaged_vectors_are_errors(tmp_path: Path) -> None:

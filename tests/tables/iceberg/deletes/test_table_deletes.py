@@ -1,4 +1,4 @@
-"""The deleted rows of a table: what is read here, and when, and what a new vector replaces."""
+"""The deleted rows of a table: what is read, when it is read, and what a new vector replaces."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def metadata_of(location: Path) -> TableMetadata:
 
 
 def read_fields(_file: int, fields: Sequence[Field]) -> pa.Table:
-    """Three rows, as every data file has them."""
+    """Three rows, as in every data file."""
     columns = {"number": pa.array([1, 2, 3]), "gone": pa.array(["x", "y", None])}
     return pa.table({field.name: columns[field.name] for field in fields})
 
@@ -63,7 +63,7 @@ def entries(tmp_path: Path) -> Entries:
     written = write_vectors({"b": DeletionVector([1, 8])})
     Path(vectors).write_bytes(written.data)
     blob = written.blobs["b"]
-    place = {"content_offset": blob.offset, "content_size_in_bytes": blob.length}
+    location = {"content_offset": blob.offset, "content_size_in_bytes": blob.length}
     shared_size = write_positions(Path(shared), [("a", 5), ("b", 5)])
     own_size = write_positions(Path(own), [("b", 8)])
     keys_size = write_keys(
@@ -76,7 +76,7 @@ def entries(tmp_path: Path) -> Entries:
         deletes_of(shared, 2, file_size_in_bytes=shared_size),
         deletes_of(own, 3, file_size_in_bytes=own_size, referenced_data_file="b"),
         deletes_of(keys, 2, 2, file_size_in_bytes=keys_size, equality_ids=[1, 2]),
-        vector(vectors, 4, "b", file_size_in_bytes=len(written.data), record_count=2, **place),
+        vector(vectors, 4, "b", file_size_in_bytes=len(written.data), record_count=2, **location),
     ]
     return entries_of(rows)
 
@@ -86,17 +86,17 @@ def deletes(entries: Entries, folder: Path) -> TableDeletes:
 
 
 def test_each_file_has_all_that_is_deleted(entries: Entries, tmp_path: Path) -> None:
-    found = deletes(entries, tmp_path)
-    assert list(found) == [0, 1]
-    assert len(found) == 2
-    assert found == {0: DeletionVector([2, 5]), 1: DeletionVector([1, 2, 8])}
-    assert 2 not in found
-    assert found.get(2) is None
+    table_deletes = deletes(entries, tmp_path)
+    assert list(table_deletes) == [0, 1]
+    assert len(table_deletes) == 2
+    assert table_deletes == {0: DeletionVector([2, 5]), 1: DeletionVector([1, 2, 8])}
+    assert 2 not in table_deletes
+    assert table_deletes.get(2) is None
 
 
 def test_positions_are_without_equality_deletes(entries: Entries, tmp_path: Path) -> None:
-    found = deletes(entries, tmp_path)
-    assert [found.positions(file) for file in range(3)] == [
+    table_deletes = deletes(entries, tmp_path)
+    assert [table_deletes.positions(file) for file in range(3)] == [
         DeletionVector([5]),
         DeletionVector([1, 8]),
         DeletionVector(),
@@ -106,32 +106,32 @@ def test_positions_are_without_equality_deletes(entries: Entries, tmp_path: Path
 def test_a_new_vector_replaces_the_old_one_and_positions_of_its_file(
     entries: Entries, tmp_path: Path
 ) -> None:
-    found = deletes(entries, tmp_path)
-    assert found.removable(0) == found.removable(2) == []
+    table_deletes = deletes(entries, tmp_path)
+    assert table_deletes.removable(0) == table_deletes.removable(2) == []
     own, old = (str(tmp_path / name) for name in "ov")
     sizes = [Path(path).stat().st_size for path in (own, old)]
-    assert found.removable(1) == [
+    assert table_deletes.removable(1) == [
         RemovedDeletes(own, sizes[0], "b", 0, (), 100, "PARQUET"),
         RemovedDeletes(old, sizes[1], "b", 0, (), 2, "PUFFIN", 4, 44),
     ]
 
 
 def test_nothing_is_read_before_it_is_needed(entries: Entries, tmp_path: Path) -> None:
-    found = deletes(entries, tmp_path)
+    table_deletes = deletes(entries, tmp_path)
     (tmp_path / "v").unlink()
-    found.load(np.array([0, 2]))
+    table_deletes.load(np.array([0, 2]))
     (tmp_path / "s").unlink()
     (tmp_path / "k").unlink()
-    assert found[0] == DeletionVector([2, 5])
+    assert table_deletes[0] == DeletionVector([2, 5])
     with pytest.raises(FileNotFoundError):
-        found[1]
+        table_deletes[1]
 
 
 def test_threads_may_ask_at_once(entries: Entries, tmp_path: Path) -> None:
-    found = deletes(entries, tmp_path)
+    table_deletes = deletes(entries, tmp_path)
     with ThreadPoolExecutor(8) as pool:
-        every = list(pool.map(lambda file: found[file % 2], range(40)))
-    assert every == [found[0], found[1]] * 20
+        every = list(pool.map(lambda file: table_deletes[file % 2], range(40)))
+    assert every == [table_deletes[0], table_deletes[1]] * 20
 
 
 @pytest.mark.parametrize(
@@ -152,18 +152,18 @@ def test_threads_may_ask_at_once(entries: Entries, tmp_path: Path) -> None:
     ids=["equality", "positions", "vector", "avro", "key", "inner", "uuid", "struct"],
 )
 def test_why_delete_files_are_not_read_here(tmp_path: Path, row: Row, problem: str) -> None:
-    found = entries_of([data_file("a", 1), row])
-    assert delete_problem(found.deletes, metadata_of(tmp_path)) == problem
+    file_entries = entries_of([data_file("a", 1), row])
+    assert delete_problem(file_entries.deletes, metadata_of(tmp_path)) == problem
 
 
 def test_equality_deletes_of_a_partition_whose_column_was_dropped_are_not_read(
     tmp_path: Path,
 ) -> None:
     row = deletes_of("d", 2, 2, equality_ids=[1]) | {"spec_id": 1}
-    found = entries_of([in_p("a", 1, 7), row])
-    assert delete_problem(found.deletes, metadata_of(tmp_path)) == ""
+    file_entries = entries_of([in_p("a", 1, 7), row])
+    assert delete_problem(file_entries.deletes, metadata_of(tmp_path)) == ""
     partition = pa.array([{"q": None}], pa.struct([("q", pa.string())]))
-    place = found.deletes.schema.get_field_index("partition")
-    dropped = found.deletes.set_column(place, "partition", pa.chunked_array([partition]))
+    column = file_entries.deletes.schema.get_field_index("partition")
+    dropped = file_entries.deletes.set_column(column, "partition", pa.chunked_array([partition]))
     expected = "equality deletes in partitions by p, whose column was dropped"
     assert delete_problem(dropped, metadata_of(tmp_path)) == expected

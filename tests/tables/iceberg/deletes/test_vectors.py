@@ -1,4 +1,4 @@
-"""Deletion vectors that others have written, and what is committed of ours."""
+"""Deletion vectors of other writers, and our own commits."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.tables.iceberg.vector_catalog import VectorCatalog
 @pytest.fixture
 def catalog(tmp_path: Path) -> VectorCatalog:
     """One file of ten rows."""
-    found = VectorCatalog(tmp_path / "table")
-    found.add({"a.parquet": {"id": list(range(10)), "name": ["x"] * 10}})
-    return found
+    new_catalog = VectorCatalog(tmp_path / "table")
+    new_catalog.add({"a.parquet": {"id": list(range(10)), "name": ["x"] * 10}})
+    return new_catalog
 
 
 def test_vectors_of_a_table_that_was_moved_are_sound(catalog: VectorCatalog) -> None:
-    """Metadata were written anew for the new place; footers still have the old one."""
+    """The metadata were rewritten for the new folder; footers still have the old one."""
     catalog.open().delete("id = 3", progress=False)
     now = str(catalog.folder / "data" / "a.parquet")
     before = "x" * len(str(catalog.folder)) + "/data/a.parquet"
@@ -41,7 +41,9 @@ def test_a_vector_of_another_partition_than_its_data_file_is_not_written(
     catalog: VectorCatalog, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
     made = delete._vector_file
-    monkeypatch.setattr(delete, "_vector_file", lambda *given: replace(made(*given), **change))
+    monkeypatch.setattr(
+        delete, "_vector_file", lambda *arguments: replace(made(*arguments), **change)
+    )
     with pytest.raises(FormatError, match=r"a\.parquet: spec and partition: found "):
         catalog.open().delete("id = 3", progress=False)
     assert (catalog.vectors, catalog.puffin_files()) == ([], [])
@@ -51,7 +53,7 @@ def test_a_vector_of_another_partition_than_its_data_file_is_not_written(
 def test_vectors_of_two_snapshots_in_one_file_are_not_merged(
     catalog: VectorCatalog, is_of_snapshots: bool
 ) -> None:
-    """As DuckLake keeps what was deleted at which time: the later one holds, not both."""
+    """As DuckLake records when rows were deleted: the later one is valid, not both."""
     data_file = str(catalog.folder / "data" / "a.parquet")
     file = io.BytesIO()
     with PuffinWriter(file) as writer:

@@ -1,4 +1,4 @@
-"""The transforms of pyiceberg, which others are held against."""
+"""The transforms of pyiceberg, for comparison with others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["pyiceberg_transform"]
 
 
 def pyiceberg_transform(transform: str, kind: str, value: Any) -> Any:
-    """What pyiceberg makes of a value; days and microseconds are numbers."""
+    """pyiceberg's result for a value; days and microseconds are numbers."""
     from pyiceberg import types
     from pyiceberg.transforms import parse_transform
 

@@ -1,4 +1,4 @@
-"""Buckets, against pyiceberg and the hashes that Iceberg publishes."""
+"""Buckets, compared with pyiceberg and with the hashes that Iceberg publishes."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ KNOWN = [  # hashes from Iceberg's specification, appendix B
 def test_known_hashes(value: Any, data_type: DataType, expected: int) -> None:
     values = pa.array([value], data_type.to_arrow())
     assert has_buckets(data_type)
-    # Modulo so many buckets, little of the hash is lost.
+    # Modulo this many buckets, little of the hash is lost.
     assert bucket_of(values, data_type, ALL).tolist() == [(expected & ALL) % ALL]
     assert bucket_of(values, data_type, 16).tolist() == [(expected & ALL) % 16]
 
 
 @given(st.lists(longs), st.integers(1, ALL))
 def test_buckets_of_numbers_are_those_of_pyiceberg(values: list[int], count: int) -> None:
-    expected = [pyiceberg_transform(f"bucket[{count}]", "long", one) for one in values]
+    expected = [pyiceberg_transform(f"bucket[{count}]", "long", value) for value in values]
     assert bucket_of(pa.array(values, pa.int64()), BIGINT, count).tolist() == expected
-    narrow = [one >> 32 for one in values]
-    expected = [pyiceberg_transform(f"bucket[{count}]", "int", one) for one in narrow]
+    narrow = [value >> 32 for value in values]
+    expected = [pyiceberg_transform(f"bucket[{count}]", "int", value) for value in narrow]
     assert bucket_of(pa.array(narrow, pa.int32()), INT, count).tolist() == expected
     assert bucket_of(pa.array(narrow, pa.int32()), BIGINT, count).tolist() == expected
 
 
 @given(st.lists(texts), st.integers(1, ALL))
 def test_buckets_of_text_are_those_of_pyiceberg(values: list[str], count: int) -> None:
-    expected = [pyiceberg_transform(f"bucket[{count}]", "string", one) for one in values]
+    expected = [pyiceberg_transform(f"bucket[{count}]", "string", value) for value in values]
     for kind in (pa.string(), pa.large_string()):
         assert (
             bucket_of(pa.array(["?", *values], kind).slice(1), STRING, count).tolist() == expected
@@ -72,8 +72,8 @@ def test_buckets_of_decimals_hash_as_few_bytes_as_hold_them(values: list[int], c
         size = (number if number >= 0 else ~number).bit_length() // 8 + 1
         return number.to_bytes(size, "big", signed=True)
 
-    decimals = pa.array([Decimal(one) for one in values], pa.decimal128(38, 0))
-    expected = [(mmh3.hash(least(one)) & ALL) % count for one in values]
+    decimals = pa.array([Decimal(value) for value in values], pa.decimal128(38, 0))
+    expected = [(mmh3.hash(least(value)) & ALL) % count for value in values]
     assert bucket_of(decimals, DataType("DECIMAL", 38), count).tolist() == expected
 
 
@@ -85,7 +85,7 @@ def test_types_without_buckets(text: str) -> None:
         bucket_of(pa.nulls(0, data_type.to_arrow()), data_type, 4)
 
 
-def test_what_is_in_no_bucket() -> None:
+def test_rows_without_a_bucket() -> None:
     with pytest.raises(UnsupportedError, match=r"^null is in no bucket$"):
         bucket_of(pa.array([1, None]), BIGINT, 4)
     with pytest.raises(UnsupportedError, match=r"^bucket of BIGINT: "):

@@ -18,7 +18,7 @@ COLUMNS = [
 
 
 def given_entries(count: int = 4, **changes: Any) -> pa.Table:
-    """As Spark gives them: what is within maps and lists is not nullable."""
+    """As Spark returns them: the contents of maps and lists are not nullable."""
     bounds = pa.map_(pa.int32(), pa.field("value", pa.binary(), nullable=False))
     columns = {
         "sequence_number": pa.array([4, 3, 2, 1]),
@@ -40,52 +40,54 @@ def given_entries(count: int = 4, **changes: Any) -> pa.Table:
 
 
 def test_files_are_parted_and_data_files_are_in_order() -> None:
-    found = Entries.of(given_entries())
-    assert found.data["file_path"].to_pylist() == ["a", "b"]
-    assert found.data["record_count"].to_pylist() == [20, 10]
-    assert found.data["lower_bounds"].to_pylist() == [[(1, b"y"), (2, b"z")], [(1, b"x")]]
-    assert found.data["partition"].to_pylist() == [{"p": 6}, {"p": 5}]
-    assert found.deletes["content"].to_pylist() == [POSITION_DELETES, EQUALITY_DELETES]
-    assert found.deletes["equality_ids"].to_pylist() == [None, [1, 2]]
-    assert found.deletes["content_offset"].to_pylist() == [4, None]
+    entries = Entries.of(given_entries())
+    assert entries.data["file_path"].to_pylist() == ["a", "b"]
+    assert entries.data["record_count"].to_pylist() == [20, 10]
+    assert entries.data["lower_bounds"].to_pylist() == [[(1, b"y"), (2, b"z")], [(1, b"x")]]
+    assert entries.data["partition"].to_pylist() == [{"p": 6}, {"p": 5}]
+    assert entries.deletes["content"].to_pylist() == [POSITION_DELETES, EQUALITY_DELETES]
+    assert entries.deletes["equality_ids"].to_pylist() == [None, [1, 2]]
+    assert entries.deletes["content_offset"].to_pylist() == [4, None]
 
 
 @pytest.mark.parametrize("count", [4, 1, 0])
 def test_every_column_is_there_in_one_chunk(count: int) -> None:
     whole = given_entries(count)
     table = pa.concat_tables([whole.slice(0, 2), whole.slice(2)]) if count > 2 else whole
-    found = Entries.of(table)
-    for part in (found.data, found.deletes):
+    entries = Entries.of(table)
+    for part in (entries.data, entries.deletes):
         assert part.column_names == COLUMNS
         assert {column.num_chunks for column in part.columns} == {1}
-    assert len(found.data) + len(found.deletes) == count
-    assert found.data["upper_bounds"].null_count == len(found.data)
+    assert len(entries.data) + len(entries.deletes) == count
+    assert entries.data["upper_bounds"].null_count == len(entries.data)
 
 
 def test_a_table_without_rows_and_chunks() -> None:
     empty = given_entries().schema.empty_table()
-    found = Entries.of(pa.table([pa.chunked_array([], one.type) for one in empty], empty.schema))
-    assert len(found.data) == len(found.deletes) == 0
-    assert {column.num_chunks for column in found.data.columns} == {1}
+    entries = Entries.of(
+        pa.table([pa.chunked_array([], column.type) for column in empty], empty.schema)
+    )
+    assert len(entries.data) == len(entries.deletes) == 0
+    assert {column.num_chunks for column in entries.data.columns} == {1}
 
 
 def test_no_files() -> None:
-    found, expected = Entries.none(), Entries.of(given_entries(0))
-    for part in (found.data, found.deletes):
+    entries, expected = Entries.none(), Entries.of(given_entries(0))
+    for part in (entries.data, entries.deletes):
         assert part.drop_columns("partition").equals(expected.data.drop_columns("partition"))
         assert {column.num_chunks for column in part.columns} == {1}
 
 
 def test_an_unpartitioned_table_has_partitions_without_values() -> None:
-    found = Entries.of(given_entries().drop_columns("partition"))
-    assert found.data["partition"].to_pylist() == [{}, {}]
-    assert found.deletes["partition"].to_pylist() == [{}, {}]
+    entries = Entries.of(given_entries().drop_columns("partition"))
+    assert entries.data["partition"].to_pylist() == [{}, {}]
+    assert entries.deletes["partition"].to_pylist() == [{}, {}]
 
 
 def test_wide_texts_become_narrow() -> None:
     wide = pa.array(["b", "d", "e", "a"], pa.large_string())
-    found = Entries.of(given_entries(file_path=wide))
-    assert found.data.schema.field("file_path").type == pa.string()
+    entries = Entries.of(given_entries(file_path=wide))
+    assert entries.data.schema.field("file_path").type == pa.string()
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_wide_texts_become_narrow() -> None:
         ({"lower_bounds": pa.array([1] * 4)}, "lower_bounds: found int64, expected map<int32, "),
         ({"partition": pa.array([1] * 4)}, "partition: found int64, expected a struct"),
     ],
-    ids=lambda given: given if isinstance(given, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_damage(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(FormatError) as caught:

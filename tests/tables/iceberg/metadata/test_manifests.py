@@ -1,4 +1,4 @@
-"""Manifest lists and manifests as other writers make them, and damaged ones."""
+"""Manifest lists and manifests of other writers, and damaged ones."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def manifest(
     entry: Sequence[Record] = (),
     more: Sequence[Record] = (),
 ) -> bytes:
-    """A manifest of version 1, with further fields."""
+    """A manifest of version 1, with additional fields."""
     parts = {"type": "record", "name": "r102", "fields": list(partition)}
     data_file = [
         field("file_path", "string", 100),
@@ -63,9 +63,9 @@ def manifest(
 
 
 def file(path: str, status: int = 1, partition: Record | None = None, **more: Any) -> Record:
-    found = {"file_path": path, "file_format": "parquet", "partition": partition or {}}
+    data_file = {"file_path": path, "file_format": "parquet", "partition": partition or {}}
     sizes = {"record_count": 10, "file_size_in_bytes": 100}
-    return {"status": status, "data_file": {**found, **sizes, **more}}
+    return {"status": status, "data_file": {**data_file, **sizes, **more}}
 
 
 def test_a_version_1_list_without_counts_contents_and_sequence_numbers() -> None:
@@ -106,8 +106,8 @@ def test_a_list_says_what_is_encrypted_and_the_first_row_id() -> None:
         field("first", "long", 520, optional=True),
     ]
     records = [{"manifest_path": "a", "sequence_number": 4, "key": b"k", "first": 17}]
-    [found] = read_manifest_list(container(fields, records), file="list")
-    assert found == ManifestFile("a", sequence_number=4, is_encrypted=True, first_row_id=17)
+    [manifest_file] = read_manifest_list(container(fields, records), file="list")
+    assert manifest_file == ManifestFile("a", sequence_number=4, is_encrypted=True, first_row_id=17)
 
 
 def test_the_entries_of_a_version_1_manifest() -> None:
@@ -120,14 +120,14 @@ def test_the_entries_of_a_version_1_manifest() -> None:
         ],
         more=bounds,
     )
-    found = Entries.of(read_manifests([(ManifestFile("m"), data)], NO_SPECS)).data
-    assert found["file_path"].to_pylist() == ["a", "b"]
-    assert found["sequence_number"].to_pylist() == [0, 0]
-    assert found["content"].to_pylist() == [0, 0]
-    assert found["value_counts"].to_pylist() == [[], [(7, 9)]]
-    assert found["lower_bounds"].to_pylist() == [[(7, b"x")], []]
-    assert found["upper_bounds"].to_pylist() == [None, None]
-    assert found["partition"].to_pylist() == [{}, {}]
+    entry_table = Entries.of(read_manifests([(ManifestFile("m"), data)], NO_SPECS)).data
+    assert entry_table["file_path"].to_pylist() == ["a", "b"]
+    assert entry_table["sequence_number"].to_pylist() == [0, 0]
+    assert entry_table["content"].to_pylist() == [0, 0]
+    assert entry_table["value_counts"].to_pylist() == [[], [(7, 9)]]
+    assert entry_table["lower_bounds"].to_pylist() == [[(7, b"x")], []]
+    assert entry_table["upper_bounds"].to_pylist() == [None, None]
+    assert entry_table["partition"].to_pylist() == [{}, {}]
 
 
 def test_added_files_inherit_the_sequence_number_and_row_ids() -> None:
@@ -161,13 +161,13 @@ def test_added_files_inherit_the_sequence_number_and_row_ids() -> None:
             manifest([vector | {"sequence_number": None}], entry=entry, more=more),
         ),
     ]
-    found = Entries.of(read_manifests(lists, NO_SPECS))
-    assert found.data["sequence_number"].to_pylist() == [5, 2, 5]
-    assert found.data["first_row_id"].to_pylist() == [100, 3, 110]
-    assert found.deletes["sequence_number"].to_pylist() == [6]
-    assert found.deletes["referenced_data_file"].to_pylist() == ["a"]
-    assert found.deletes["content_offset"].to_pylist() == [4]
-    assert found.deletes["content_size_in_bytes"].to_pylist() == [50]
+    entries = Entries.of(read_manifests(lists, NO_SPECS))
+    assert entries.data["sequence_number"].to_pylist() == [5, 2, 5]
+    assert entries.data["first_row_id"].to_pylist() == [100, 3, 110]
+    assert entries.deletes["sequence_number"].to_pylist() == [6]
+    assert entries.deletes["referenced_data_file"].to_pylist() == ["a"]
+    assert entries.deletes["content_offset"].to_pylist() == [4]
+    assert entries.deletes["content_size_in_bytes"].to_pylist() == [50]
 
 
 def test_an_older_file_without_a_sequence_number_is_damage() -> None:
@@ -207,22 +207,22 @@ def test_partition_values_of_every_type(kind: Any, stored: Any, expected: object
         [file("a", partition={"p_x20": stored}), file("b", partition={"p_x20": None})],
         partition=[field("p_x20", kind, 1000, optional=True)],
     )
-    found = read_manifests([(ManifestFile("m", 4), data)], {4: spec})
-    assert found["partition"].to_pylist() == [{"p": expected}, {"p": None}]
-    assert found["spec_id"].to_pylist() == [4, 4]
+    table = read_manifests([(ManifestFile("m", 4), data)], {4: spec})
+    assert table["partition"].to_pylist() == [{"p": expected}, {"p": None}]
+    assert table["spec_id"].to_pylist() == [4, 4]
 
 
 def test_values_beyond_the_types_of_python_stay_as_they_are() -> None:
     kind = {"type": "int", "logicalType": "date"}
     data = manifest([file("a", partition={"p": 5_000_000})], partition=[field("p", kind, 1000)])
     spec = PartitionSpec(0, (PartitionField(1, 1000, "p", "identity"),))
-    found = read_manifests([(ManifestFile("m"), data)], {0: spec})["partition"].combine_chunks()
-    assert found.field("p").type == pa.date32()
-    assert found.field("p").cast(pa.int32()).to_pylist() == [5_000_000]
+    partition = read_manifests([(ManifestFile("m"), data)], {0: spec})["partition"].combine_chunks()
+    assert partition.field("p").type == pa.date32()
+    assert partition.field("p").cast(pa.int32()).to_pylist() == [5_000_000]
 
 
-def test_fields_of_one_name_or_one_id_are_told_apart() -> None:
-    """Of version 1, which gave ids anew, and of a field that got the name of a dropped one."""
+def test_fields_with_the_same_name_or_id_are_distinguished() -> None:
+    """Version 1 assigned new ids, and a field got the name of a dropped one."""
     specs = {
         0: PartitionSpec(0, (PartitionField(1, 1000, "p", "truncate[2]"),)),
         1: PartitionSpec(1, (PartitionField(2, 1000, "q", "identity"),)),
@@ -240,9 +240,9 @@ def test_fields_of_one_name_or_one_id_are_told_apart() -> None:
         for spec, (number, kind, value) in kinds.items()
     ]
     void = manifest([file("3", partition={"x": 1.5})], partition=[field("x", "double", 1001)])
-    found = read_manifests([*lists, (ManifestFile("m3", 3), void)], specs)
+    table = read_manifests([*lists, (ManifestFile("m3", 3), void)], specs)
     nothing = {"p": None, "q": None, "r": None}
-    assert found["partition"].to_pylist() == [
+    assert table["partition"].to_pylist() == [
         nothing | {"p": "ab"},
         nothing | {"q": 5},
         nothing | {"r": "abcd"},
@@ -255,8 +255,8 @@ def test_a_widened_column_and_fields_without_ids() -> None:
     narrow = manifest([file("a", partition={"p": 1})], partition=[field("p", "int")])
     wide = manifest([file("b", partition={"p": 1 << 40})], partition=[field("p", "long", 1000)])
     lists = [(ManifestFile("m"), narrow), (ManifestFile("n"), wide)]
-    found = read_manifests(lists, spec)
-    assert found["partition"].to_pylist() == [{"p": 1}, {"p": 1 << 40}]
+    table = read_manifests(lists, spec)
+    assert table["partition"].to_pylist() == [{"p": 1}, {"p": 1 << 40}]
     text = manifest([file("c", partition={"p": "x"})], partition=[field("p", "string", 1000)])
     with pytest.raises(FormatError, match="partition field p: found string, expected int32"):
         read_manifests([lists[0], (ManifestFile("o"), text)], spec)
@@ -268,13 +268,13 @@ def test_every_cut_and_every_changed_byte_is_an_error_or_the_same_files() -> Non
     for end in range(0, len(data), 7):
         with pytest.raises(FormatError, match="m: "):
             read_manifests([(ManifestFile("m"), data[:end])], NO_SPECS)
-    for place in range(0, len(data), 5):
-        damaged = data[:place] + bytes([data[place] ^ 0x15]) + data[place + 1 :]
+    for position in range(0, len(data), 5):
+        damaged = data[:position] + bytes([data[position] ^ 0x15]) + data[position + 1 :]
         try:
-            found = read_manifests([(ManifestFile("m"), damaged)], NO_SPECS)
+            table = read_manifests([(ManifestFile("m"), damaged)], NO_SPECS)
         except FormatError:
             continue
-        assert found.schema == whole.schema
+        assert table.schema == whole.schema
 
 
 @pytest.mark.parametrize(

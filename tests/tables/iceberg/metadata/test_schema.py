@@ -36,22 +36,22 @@ def schema(*columns: dict[str, Any]) -> Schema:
     ],
 )
 def test_types_that_are_read(text: str, expected: str) -> None:
-    found = schema(column(1, "a", text)).field("a")
-    assert found == Field(1, "a", text, DataType.parse(expected))
+    parsed = schema(column(1, "a", text)).field("a")
+    assert parsed == Field(1, "a", text, DataType.parse(expected))
 
 
 @pytest.mark.parametrize(
     "text", ["uuid", "time", "timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry"]
 )
 def test_types_that_are_not_read(text: str) -> None:
-    found = schema(column(1, "a", text)).field("a")
-    assert found == Field(1, "a", text, None, problem=f"column a: {text} is not read natively")
+    parsed = schema(column(1, "a", text)).field("a")
+    assert parsed == Field(1, "a", text, None, problem=f"column a: {text} is not read natively")
 
 
-def test_a_decimal_that_cannot_be() -> None:
-    found = schema(column(1, "a", "decimal(39, 2)")).field("a")
-    assert found.data_type is None
-    assert found.problem == "column a: DECIMAL(39, 2): precision must be 1 to 38"
+def test_an_impossible_decimal() -> None:
+    parsed = schema(column(1, "a", "decimal(39, 2)")).field("a")
+    assert parsed.data_type is None
+    assert parsed.problem == "column a: DECIMAL(39, 2): precision must be 1 to 38"
 
 
 def test_nested_types_have_the_ids_of_fields_within() -> None:
@@ -66,10 +66,10 @@ def test_nested_types_have_the_ids_of_fields_within() -> None:
         "value": points,
     }
     owner = {"type": "struct", "fields": [column(2, "m", by_name), column(8, "n", "date")]}
-    found = schema(column(1, "s", owner, required=True)).field("s")
+    parsed = schema(column(1, "s", owner, required=True)).field("s")
     kind = DataType.parse("ROW<m MAP<STRING, ARRAY<ROW<x INT, y BIGINT>>>, n DATE>")
     text = "struct<m: map<string, list<struct<x: int, y: long>>>, n: date>"
-    assert found == Field(1, "s", text, kind, (2, 6, 7, 8), required=True)
+    assert parsed == Field(1, "s", text, kind, (2, 6, 7, 8), required=True)
 
 
 def test_the_key_of_a_map_comes_before_its_value() -> None:
@@ -81,32 +81,32 @@ def test_the_key_of_a_map_comes_before_its_value() -> None:
 
 def test_one_type_within_that_is_not_read_hinders_the_whole_column() -> None:
     struct = {"type": "struct", "fields": [column(2, "x", "int"), column(3, "u", "uuid")]}
-    found = schema(column(1, "a", {"type": "list", "element": struct})).field("a")
-    assert found.data_type is None
-    assert found.inner_ids == (2, 3)
-    assert found.problem == "column a.element.u: uuid is not read natively"
+    parsed = schema(column(1, "a", {"type": "list", "element": struct})).field("a")
+    assert parsed.data_type is None
+    assert parsed.inner_ids == (2, 3)
+    assert parsed.problem == "column a.element.u: uuid is not read natively"
 
 
 def test_a_default_within_a_column_hinders_it() -> None:
     struct = {"type": "struct", "fields": [column(2, "x", "int", **{"initial-default": 5})]}
-    found = schema(column(1, "a", struct)).field("a")
+    parsed = schema(column(1, "a", struct)).field("a")
     problem = "column a.x: an initial default within a column is not read natively"
-    assert found == Field(1, "a", "struct<x: int>", None, (2,), problem=problem)
+    assert parsed == Field(1, "a", "struct<x: int>", None, (2,), problem=problem)
 
 
 def test_the_value_of_rows_before_a_column_was_there() -> None:
-    found = schema(column(1, "a", "int", **{"initial-default": 0, "write-default": 5}))
-    assert found.field("a").initial_default == 0
+    parsed = schema(column(1, "a", "int", **{"initial-default": 0, "write-default": 5}))
+    assert parsed.field("a").initial_default == 0
     assert schema(column(1, "a", "int")).field("a").initial_default is None
 
 
 def test_columns_are_found_by_id_and_by_name() -> None:
-    found = schema(column(7, "b", "int"), column(3, "a", "string"))
-    assert found.id == 4
-    assert found.names == ("b", "a")
-    assert found.by_id[3] is found.by_name["a"] is found.field("a")
+    parsed = schema(column(7, "b", "int"), column(3, "a", "string"))
+    assert parsed.id == 4
+    assert parsed.names == ("b", "a")
+    assert parsed.by_id[3] is parsed.by_name["a"] is parsed.field("a")
     with pytest.raises(ColumnError, match=r"^no column A, found b, a$"):
-        found.field("A")
+        parsed.field("A")
 
 
 def test_the_schema_of_the_oldest_tables_has_no_number() -> None:

@@ -43,9 +43,9 @@ VALUES: dict[str, Any] = {
 
 
 def decode(stored: list[bytes | None], data_type: DataType) -> list[Any]:
-    found = decoded_bounds(pa.array(stored, pa.binary()), data_type)
-    found.validate(full=True)
-    return found.to_pylist()  # type: ignore[no-any-return]
+    bounds = decoded_bounds(pa.array(stored, pa.binary()), data_type)
+    bounds.validate(full=True)
+    return bounds.to_pylist()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -74,15 +74,15 @@ def test_what_pyiceberg_writes_is_read(kind: str) -> None:
 def test_the_arrow_type_is_that_of_bounds(kind: str) -> None:
     text = pa.binary() if kind in ("string", "binary") else TYPES[kind].to_arrow()
     for stored in ([], [None], [b"?"], [b""]):
-        found = decoded_bounds(pa.array(stored, pa.binary()), TYPES[kind])
-        assert found.type == text
-        assert len(found) == len(stored)
+        bounds = decoded_bounds(pa.array(stored, pa.binary()), TYPES[kind])
+        assert bounds.type == text
+        assert len(bounds) == len(stored)
 
 
 @pytest.mark.parametrize("text", ["ARRAY<INT>", "MAP<INT, INT>", "ROW<a INT>"])
 def test_types_without_order_have_no_bounds(text: str) -> None:
-    found = decoded_bounds(pa.array([bytes(4)]), DataType.parse(text))
-    assert found.equals(pa.nulls(1))
+    bounds = decoded_bounds(pa.array([bytes(4)]), DataType.parse(text))
+    assert bounds.equals(pa.nulls(1))
 
 
 @pytest.mark.parametrize(
@@ -110,13 +110,13 @@ def test_bounds_of_before_a_column_was_widened() -> None:
 
 
 def test_a_nan_that_signals_is_widened_without_a_warning() -> None:
-    (found,) = decode([bytes.fromhex("0100807f")], TYPES["double"])
-    assert math.isnan(found)
+    (bound,) = decode([bytes.fromhex("0100807f")], TYPES["double"])
+    assert math.isnan(bound)
 
 
 def test_the_digits_of_a_decimal_end_where_its_type_says() -> None:
     last = 10**9 - 1
-    stored = [one.to_bytes(5, signed=True) for one in (last, -last, last + 1, -last - 1)]
+    stored = [number.to_bytes(5, signed=True) for number in (last, -last, last + 1, -last - 1)]
     most = Decimal(last) / 100
     assert decode([*stored], TYPES["decimal"]) == [most, -most, None, None]
 
@@ -127,7 +127,7 @@ def test_decimals_of_any_length(values: list[int | None], size: int) -> None:
         least = (number if number >= 0 else ~number).bit_length() // 8 + 1
         return number.to_bytes(max(least, size), signed=True)
 
-    data = [None if one is None else stored(one) for one in values]
+    data = [None if value is None else stored(value) for value in values]
     assert decode(data, DataType("DECIMAL", 38)) == values
 
 
@@ -141,12 +141,14 @@ def test_a_key_of_any_part_of_many_maps(
 ) -> None:
     start = data.draw(st.integers(0, len(maps)))
     stop = data.draw(st.integers(start, len(maps)))
-    given_maps = [None if one is None else list(one.items()) for one in maps]
+    given_maps = [None if each_map is None else list(each_map.items()) for each_map in maps]
     array = pa.array(given_maps, pa.map_(pa.int32(), pa.int64())).slice(start, stop - start)
-    assert value_of(array, key).to_pylist() == [(one or {}).get(key) for one in maps[start:stop]]
+    assert value_of(array, key).to_pylist() == [
+        (each_map or {}).get(key) for each_map in maps[start:stop]
+    ]
 
 
-def test_what_lies_under_a_null_map_is_not_there() -> None:
+def test_entries_under_a_null_map_do_not_exist() -> None:
     offsets = pa.array(np.array([0, 1, 2], np.int32))
     keys, items = pa.array([7, 7], pa.int32()), pa.array([1, 2])
     whole = pa.MapArray.from_arrays(offsets, keys, items)

@@ -39,7 +39,7 @@ def field(number: int, name: str, kind: str) -> dict[str, Any]:
 
 
 def snapshot(number: int, parent: int | None, at: int, schema: int | None) -> dict[str, Any]:
-    found = {
+    fields = {
         "snapshot-id": number,
         "parent-snapshot-id": parent,
         "sequence-number": number // 10,
@@ -48,7 +48,7 @@ def snapshot(number: int, parent: int | None, at: int, schema: int | None) -> di
         "manifest-list": f"snap-{number}.avro",
         "schema-id": schema,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def given_table() -> dict[str, Any]:
@@ -94,37 +94,39 @@ def given_table() -> dict[str, Any]:
     }
 
 
-def read(found: dict[str, Any]) -> TableMetadata:
-    return TableMetadata.from_json(json.dumps(found), name="lake.db.t")
+def read(metadata: dict[str, Any]) -> TableMetadata:
+    return TableMetadata.from_json(json.dumps(metadata), name="lake.db.t")
 
 
 def test_all_that_is_kept() -> None:
-    found = read(given_table())
-    assert (found.format_version, found.location) == (3, "s3://lake/t")
-    assert found.uuid == "3b75d31d-8f48-42b2-8490-e9b0da1168ad"
-    assert found.schema is found.schemas[1]
-    assert found.schema.names == ("key",)
-    assert found.default_spec_id == 1
-    assert found.specs == {
+    metadata = read(given_table())
+    assert (metadata.format_version, metadata.location) == (3, "s3://lake/t")
+    assert metadata.uuid == "3b75d31d-8f48-42b2-8490-e9b0da1168ad"
+    assert metadata.schema is metadata.schemas[1]
+    assert metadata.schema.names == ("key",)
+    assert metadata.default_spec_id == 1
+    assert metadata.specs == {
         0: PartitionSpec(0, ()),
         1: PartitionSpec(1, (PartitionField(1, 1000, "b", "bucket[4]"),)),
     }
-    assert list(found.snapshots) == [10, 20, 25, 30]
+    assert list(metadata.snapshots) == [10, 20, 25, 30]
     summary = {"operation": "append", "added-records": "5"}
-    assert found.snapshots[20] == Snapshot(20, 10, 2, 2_000, 0, "append", summary, "snap-20.avro")
-    assert found.refs == {"main": 30, "audit": 25, "first": 10}
-    assert found.branches == {"main", "audit"}
-    assert found.properties == {"owner": "ada"}
-    assert found.snapshot_log == ((1_000, 10), (2_000, 20), (3_000, 30))
+    assert metadata.snapshots[20] == Snapshot(
+        20, 10, 2, 2_000, 0, "append", summary, "snap-20.avro"
+    )
+    assert metadata.refs == {"main": 30, "audit": 25, "first": 10}
+    assert metadata.branches == {"main", "audit"}
+    assert metadata.properties == {"owner": "ada"}
+    assert metadata.snapshot_log == ((1_000, 10), (2_000, 20), (3_000, 30))
     blob = BlobMetadata("apache-datasketches-theta-v1", 30, 3, (1,), {"ndv": "17"})
     file = StatisticsFile(30, "s3://lake/t/metadata/30.stats", 500, 200, (blob,))
-    assert found.statistics == {30: file}
+    assert metadata.statistics == {30: file}
     assert file.to_json() == STATISTICS
-    assert found == read(given_table())
+    assert metadata == read(given_table())
 
 
 def test_an_old_table_of_format_1() -> None:
-    found = read(
+    metadata = read(
         {
             "format-version": 1,
             "location": "/t",
@@ -137,31 +139,35 @@ def test_an_old_table_of_format_1() -> None:
             "snapshots": [{"snapshot-id": 7, "timestamp-ms": 5, "manifests": ["a.avro"]}],
         }
     )
-    assert found.uuid == ""
-    assert found.schema.names == ("id",)
-    assert found.specs[found.default_spec_id].fields == (
+    assert metadata.uuid == ""
+    assert metadata.schema.names == ("id",)
+    assert metadata.specs[metadata.default_spec_id].fields == (
         PartitionField(1, 1000, "id", "identity"),
         PartitionField(1, 1001, "id_bucket", "bucket[8]"),
     )
-    assert found.find() == Snapshot(7, None, 0, 5, None, "", manifests=("a.avro",))
-    assert found.refs == {"main": 7}
-    assert found.schema_of(found.find()) is found.schema
-    assert (found.statistics, found.properties, found.snapshot_log) == ({}, {}, ())
+    assert metadata.find() == Snapshot(7, None, 0, 5, None, "", manifests=("a.avro",))
+    assert metadata.refs == {"main": 7}
+    assert metadata.schema_of(metadata.find()) is metadata.schema
+    assert (metadata.statistics, metadata.properties, metadata.snapshot_log) == ({}, {}, ())
 
 
 @pytest.mark.parametrize("number", [-1, None])
 def test_a_table_without_snapshots(number: int | None) -> None:
-    given = given_table() | {"current-snapshot-id": number, "snapshots": [], "snapshot-log": []}
-    found = read(given | {"refs": None, "statistics": None})
-    assert found.current_snapshot_id is None
-    assert found.find() is None
-    assert found.find(ref="main") is None
-    assert found.schema_of(None) is found.schema
-    assert list(found.ancestors(10)) == []
+    metadata_json = given_table() | {
+        "current-snapshot-id": number,
+        "snapshots": [],
+        "snapshot-log": [],
+    }
+    metadata = read(metadata_json | {"refs": None, "statistics": None})
+    assert metadata.current_snapshot_id is None
+    assert metadata.find() is None
+    assert metadata.find(ref="main") is None
+    assert metadata.schema_of(None) is metadata.schema
+    assert list(metadata.ancestors(10)) == []
     with pytest.raises(OptionError, match=r"^no snapshot 10, found none$"):
-        found.find(10)
+        metadata.find(10)
     with pytest.raises(OptionError, match=r"^no snapshot at 1970-01-01T00:00:05\.000Z or before$"):
-        found.find(as_of_ms=5_000)
+        metadata.find(as_of_ms=5_000)
 
 
 @pytest.mark.parametrize(
@@ -173,23 +179,23 @@ def test_a_table_without_snapshots(number: int | None) -> None:
         ({"ref": "first"}, 10),
         ({"ref": "main"}, 30),
         ({"as_of_ms": 1_000}, 10),
-        ({"as_of_ms": 2_999}, 20),  # 25 never was the current one
+        ({"as_of_ms": 2_999}, 20),  # 25 was never the current one
         ({"as_of_ms": 9_999}, 30),
     ],
     ids=str,
 )
 def test_snapshots_are_found(asked: dict[str, Any], expected: int) -> None:
-    found = read(given_table()).find(**asked)
-    assert found is not None
-    assert found.id == expected
+    chosen = read(given_table()).find(**asked)
+    assert chosen is not None
+    assert chosen.id == expected
 
 
 def test_a_rollback_goes_by_the_log_and_not_by_the_time_of_snapshots() -> None:
-    given = given_table()
-    given["snapshot-log"] += [{"timestamp-ms": 4_000, "snapshot-id": 10}]
-    found = read(given).find(as_of_ms=4_500)
-    assert found is not None
-    assert found.id == 10
+    metadata_json = given_table()
+    metadata_json["snapshot-log"] += [{"timestamp-ms": 4_000, "snapshot-id": 10}]
+    chosen = read(metadata_json).find(as_of_ms=4_500)
+    assert chosen is not None
+    assert chosen.id == 10
 
 
 @pytest.mark.parametrize(
@@ -216,65 +222,67 @@ def test_snapshots_that_are_not_found(asked: dict[str, Any], message: str) -> No
 
 
 def test_a_time_whose_snapshot_is_expired() -> None:
-    given = given_table()
-    given["snapshots"] = [one for one in given["snapshots"] if one["snapshot-id"] != 20]
+    metadata_json = given_table()
+    metadata_json["snapshots"] = [
+        snapshot for snapshot in metadata_json["snapshots"] if snapshot["snapshot-id"] != 20
+    ]
     with pytest.raises(OptionError, match=r"^no snapshot 20, found 10, 25, 30$"):
-        read(given).find(as_of_ms=2_000)
+        read(metadata_json).find(as_of_ms=2_000)
 
 
 def test_of_many_snapshots_a_few_are_named() -> None:
-    given = given_table()
-    given["snapshots"] += [snapshot(100 + one, None, 1, 0) for one in range(20)]
+    metadata_json = given_table()
+    metadata_json["snapshots"] += [snapshot(100 + number, None, 1, 0) for number in range(20)]
     with pytest.raises(OptionError, match=r"105 and 14 more$") as caught:
-        read(given).find(1)
+        read(metadata_json).find(1)
     assert str(caught.value).startswith("no snapshot 1, found 10, 20, 25, 30, 100, 101")
 
 
 def test_ancestors_begin_with_the_snapshot_itself() -> None:
-    found = read(given_table())
-    assert [one.id for one in found.ancestors(30)] == [30, 20, 10]
-    assert [one.id for one in found.ancestors(25)] == [25, 20, 10]
-    assert list(found.ancestors(99)) == []
+    metadata = read(given_table())
+    assert [ancestor.id for ancestor in metadata.ancestors(30)] == [30, 20, 10]
+    assert [ancestor.id for ancestor in metadata.ancestors(25)] == [25, 20, 10]
+    assert list(metadata.ancestors(99)) == []
 
 
 def test_ancestors_end_where_one_is_expired_or_comes_again() -> None:
-    given = given_table()
-    given["snapshots"][0]["parent-snapshot-id"] = 5
-    assert [one.id for one in read(given).ancestors(30)] == [30, 20, 10]
-    given["snapshots"][0]["parent-snapshot-id"] = 20
-    assert [one.id for one in read(given).ancestors(30)] == [30, 20, 10]
+    metadata_json = given_table()
+    metadata_json["snapshots"][0]["parent-snapshot-id"] = 5
+    assert [ancestor.id for ancestor in read(metadata_json).ancestors(30)] == [30, 20, 10]
+    metadata_json["snapshots"][0]["parent-snapshot-id"] = 20
+    assert [ancestor.id for ancestor in read(metadata_json).ancestors(30)] == [30, 20, 10]
 
 
 def test_only_the_past_has_schemas_of_the_past() -> None:
-    found = read(given_table())
-    by_id, past, tagged = found.find(30), found.find(20), found.find(ref="first")
-    assert found.schema.names == ("key",)
-    assert found.schema_of(by_id).names == ("id",)  # as Iceberg reads VERSION AS OF
-    assert found.schema_of(past).names == ("id",)
-    assert found.schema_of(tagged, "first").names == ("id",)
-    assert found.schema_of(found.find(ref="audit"), "audit").names == ("key",)
+    metadata = read(given_table())
+    by_id, past, tagged = metadata.find(30), metadata.find(20), metadata.find(ref="first")
+    assert metadata.schema.names == ("key",)
+    assert metadata.schema_of(by_id).names == ("id",)  # as Iceberg reads VERSION AS OF
+    assert metadata.schema_of(past).names == ("id",)
+    assert metadata.schema_of(tagged, "first").names == ("id",)
+    assert metadata.schema_of(metadata.find(ref="audit"), "audit").names == ("key",)
 
 
 def test_a_tag_on_the_current_snapshot_has_the_schema_of_that() -> None:
-    given = given_table()
-    given["refs"]["now"] = {"snapshot-id": 30, "type": "tag"}
-    found = read(given)
-    assert found.schema_of(found.find(ref="now"), "now").names == ("id",)
+    metadata_json = given_table()
+    metadata_json["refs"]["now"] = {"snapshot-id": 30, "type": "tag"}
+    metadata = read(metadata_json)
+    assert metadata.schema_of(metadata.find(ref="now"), "now").names == ("id",)
 
 
 def test_a_schema_that_is_gone_is_read_as_the_current_one() -> None:
-    given = given_table()
-    given["snapshots"][1]["schema-id"] = 8
-    found = read(given)
-    assert found.schema_of(found.find(20)) is found.schema
+    metadata_json = given_table()
+    metadata_json["snapshots"][1]["schema-id"] = 8
+    metadata = read(metadata_json)
+    assert metadata.schema_of(metadata.find(20)) is metadata.schema
 
 
 def test_a_field_of_more_than_one_column_is_of_no_transform_that_is_known() -> None:
-    one = {"source-ids": [3], "field-id": 1000, "name": "a", "transform": "bucket[4]"}
-    assert PartitionSpec.from_json({"fields": [one]}).fields == (
+    partition_field = {"source-ids": [3], "field-id": 1000, "name": "a", "transform": "bucket[4]"}
+    assert PartitionSpec.from_json({"fields": [partition_field]}).fields == (
         PartitionField(3, 1000, "a", "bucket[4]"),
     )
-    two = one | {"source-ids": [3, 4]}
+    two = partition_field | {"source-ids": [3, 4]}
     assert PartitionSpec.from_json({"fields": [two]}).fields == (
         PartitionField(3, 1000, "a", "bucket[4] of 2 columns"),
     )
@@ -311,7 +319,7 @@ def test_damage(changes: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, b"\xff\xfe\x00"])
-def test_what_is_no_object_of_json(text: str | bytes) -> None:
+def test_not_a_json_object(text: str | bytes) -> None:
     with pytest.raises(FormatError, match=r"^metadata of t: "):
         TableMetadata.from_json(text, name="t")
 
@@ -324,25 +332,25 @@ def test_a_format_that_is_not_known(version: int) -> None:
         read(given_table() | {"format-version": version})
 
 
-def _places(found: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place within JSON."""
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """All paths within JSON."""
     inner: Any = ()
-    if isinstance(found, dict):
-        inner = found.items()
-    elif isinstance(found, list):
-        inner = enumerate(found)
-    return [path, *(place for key, one in inner for place in _places(one, (*path, key)))]
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value)
+    return [path, *(inner_path for key, item in inner for inner_path in _paths(item, (*path, key)))]
 
 
 @given(
-    st.sampled_from(_places(given_table())[1:]),
+    st.sampled_from(_paths(given_table())[1:]),
     st.sampled_from([None, True, -1, 2**70, 1.5, "", "x", [], [None], {}, {"a": 1}]),
 )
-def test_no_damage_ends_in_another_error(place: tuple[Any, ...], value: Any) -> None:
-    given = json.loads(json.dumps(given_table()))
-    owner = given
-    for key in place[:-1]:
+def test_no_damage_ends_in_another_error(path: tuple[Any, ...], value: Any) -> None:
+    metadata_json = json.loads(json.dumps(given_table()))
+    owner = metadata_json
+    for key in path[:-1]:
         owner = owner[key]
-    owner[place[-1]] = value
+    owner[path[-1]] = value
     with suppress(FormatError, UnsupportedError):
-        read(given)
+        read(metadata_json)

@@ -1,4 +1,4 @@
-"""Bounds from partition values, against pyiceberg's transforms."""
+"""Bounds from partition values, compared with pyiceberg's transforms."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MICROS = {"hour": 3_600_000_000, "day": 86_400_000_000}
 ints = st.integers(-(2**31), 2**31 - 1)
 longs = st.integers(-(2**63), 2**63 - 1)
 widths = st.integers(1, 2**31 - 1) | st.integers(1, 20)
-dates = st.integers(-710_000, 2_930_000)  # Python has no more than the years 1 to 9999
+dates = st.integers(-710_000, 2_930_000)  # Python has only the years 1 to 9999
 micros = dates.flatmap(
     lambda day: st.integers(day * MICROS["day"], (day + 1) * MICROS["day"] - 1)
 ) | st.integers(-5 * MICROS["day"], 5 * MICROS["day"])
@@ -33,13 +33,13 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 
 
 def bounds(transform: str, values: Any, data_type: DataType) -> list[tuple[Any, Any]]:
-    """What Python sees of them; days and microseconds as numbers."""
-    found = transform_bounds(transform, values, data_type)
-    assert found is not None
-    assert found.lower.type == found.upper.type
-    for one in (found.lower, found.upper):
-        one.validate(full=True)
-    return list(zip(plain(found.lower), plain(found.upper), strict=True))
+    """How Python reads them; days and microseconds as numbers."""
+    transformed = transform_bounds(transform, values, data_type)
+    assert transformed is not None
+    assert transformed.lower.type == transformed.upper.type
+    for array in (transformed.lower, transformed.upper):
+        array.validate(full=True)
+    return list(zip(plain(transformed.lower), plain(transformed.upper), strict=True))
 
 
 def plain(values: pa.Array) -> list[Any]:
@@ -68,16 +68,16 @@ def plain(values: pa.Array) -> list[Any]:
     ids=str,
 )
 def test_identity(values: pa.Array, data_type: DataType, expected: list[Any]) -> None:
-    assert bounds("identity", values, data_type) == [(one, one) for one in expected]
+    assert bounds("identity", values, data_type) == [(value, value) for value in expected]
 
 
 def test_identity_of_floats_has_zeros_on_the_outer_side_and_no_nan() -> None:
     values = pa.array([0.0, -0.0, 1.5, float("nan"), None])
-    found = transform_bounds("identity", values, DataType("DOUBLE"))
-    assert found is not None
-    assert str(found.lower.to_pylist()) == "[-0.0, -0.0, 1.5, None, None]"
-    assert str(found.upper.to_pylist()) == "[0.0, 0.0, 1.5, None, None]"
-    assert found.all_null.tolist() == [False, False, False, False, True]
+    transformed = transform_bounds("identity", values, DataType("DOUBLE"))
+    assert transformed is not None
+    assert str(transformed.lower.to_pylist()) == "[-0.0, -0.0, 1.5, None, None]"
+    assert str(transformed.upper.to_pylist()) == "[0.0, 0.0, 1.5, None, None]"
+    assert transformed.all_null.tolist() == [False, False, False, False, True]
 
 
 # -- truncate ----------------------------------------------------------------------------------
@@ -114,8 +114,8 @@ def test_truncate(value: Any, width: int, data_type: DataType, expected: Any) ->
 
 def test_truncate_of_a_part_of_an_array() -> None:
     values = pa.array(["no", "cat", None, "do", "dog"]).slice(1)
-    found = [(b"cat", b"cau"), (None, None), (b"do", b"do"), (b"dog", b"doh")]
-    assert bounds("truncate[3]", values, STRING) == found
+    expected = [(b"cat", b"cau"), (None, None), (b"do", b"do"), (b"dog", b"doh")]
+    assert bounds("truncate[3]", values, STRING) == expected
     assert bounds("truncate[3]", values.slice(4), STRING) == []
 
 
@@ -157,26 +157,26 @@ def test_truncated_decimals_lie_within_bounds(value: Decimal, width: int) -> Non
 
 @given(st.lists(texts), st.integers(1, 4))
 def test_truncated_text_lies_within_bounds(values: list[str], width: int) -> None:
-    cut = [pyiceberg_transform(f"truncate[{width}]", "string", one) for one in values]
-    found = bounds(f"truncate[{width}]", pa.array(cut, pa.string()), STRING)
-    for whole, (least, most) in zip(values, found, strict=True):
+    cut = [pyiceberg_transform(f"truncate[{width}]", "string", value) for value in values]
+    cut_bounds = bounds(f"truncate[{width}]", pa.array(cut, pa.string()), STRING)
+    for whole, (least, most) in zip(values, cut_bounds, strict=True):
         assert least <= whole.encode() <= most
 
 
 @given(st.lists(st.binary(max_size=5)), st.integers(1, 4))
 def test_truncated_bytes_lie_within_bounds(values: list[bytes], width: int) -> None:
-    cut = [pyiceberg_transform(f"truncate[{width}]", "binary", one) for one in values]
-    found = bounds(f"truncate[{width}]", pa.array(cut, pa.binary()), BYTES)
-    for whole, (least, most) in zip(values, found, strict=True):
+    cut = [pyiceberg_transform(f"truncate[{width}]", "binary", value) for value in values]
+    cut_bounds = bounds(f"truncate[{width}]", pa.array(cut, pa.binary()), BYTES)
+    for whole, (least, most) in zip(values, cut_bounds, strict=True):
         assert least <= whole
         assert most is None or whole <= most
 
 
 def test_null_of_a_truncated_decimal_may_be_a_number_with_a_digit_too_many() -> None:
     for data_type, expected in ((DataType("DECIMAL", 2), [False]), (INT, [True])):
-        found = transform_bounds("truncate[10]", pa.nulls(1, data_type.to_arrow()), data_type)
-        assert found is not None
-        assert found.all_null.tolist() == expected
+        transformed = transform_bounds("truncate[10]", pa.nulls(1, data_type.to_arrow()), data_type)
+        assert transformed is not None
+        assert transformed.all_null.tolist() == expected
 
 
 # -- time --------------------------------------------------------------------------------------
@@ -199,13 +199,13 @@ def test_null_of_a_truncated_decimal_may_be_a_number_with_a_digit_too_many() -> 
 @pytest.mark.parametrize("data_type", [TIMESTAMP, TIMESTAMPTZ], ids=str)
 def test_moments(transform: str, value: int, least: str, most: str, data_type: DataType) -> None:
     origin, micro = datetime(1970, 1, 1), timedelta(microseconds=1)
-    expected = tuple((datetime.fromisoformat(one) - origin) // micro for one in (least, most))
+    expected = tuple((datetime.fromisoformat(moment) - origin) // micro for moment in (least, most))
     values = pa.array([value, None], pa.int32())
     assert bounds(transform, values, data_type) == [expected, (None, None)]
-    found = transform_bounds(transform, values, data_type)
-    assert found is not None
-    assert found.lower.type == data_type.to_arrow()
-    assert found.all_null.tolist() == [False, True]
+    transformed = transform_bounds(transform, values, data_type)
+    assert transformed is not None
+    assert transformed.lower.type == data_type.to_arrow()
+    assert transformed.all_null.tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_moments(transform: str, value: int, least: str, most: str, data_type: D
     ],
 )
 def test_dates(transform: str, value: int, least: str, most: str) -> None:
-    expected = tuple((date.fromisoformat(one) - date(1970, 1, 1)).days for one in (least, most))
+    expected = tuple((date.fromisoformat(day) - date(1970, 1, 1)).days for day in (least, most))
     assert bounds(transform, pa.array([value]), DATE) == [expected]
 
 
@@ -291,7 +291,7 @@ def test_moments_that_were_rounded_towards_1970_lie_within_bounds(
     ],
     ids=str,
 )
-def test_what_says_nothing(transform: str, data_type: DataType) -> None:
+def test_predicates_without_any_effect(transform: str, data_type: DataType) -> None:
     assert transform_bounds(transform, pa.array([1, None]), data_type) is None
 
 
@@ -301,8 +301,8 @@ def test_values_of_a_type_that_the_transform_never_gives(transform: str) -> None
 
 
 def test_a_bucket_says_where_all_is_null() -> None:
-    found = transform_bounds("bucket[16]", pa.array([3, None], pa.int32()), STRING)
-    assert found is not None
-    assert found.lower.equals(pa.nulls(2, pa.binary()))
-    assert found.upper.equals(pa.nulls(2, pa.binary()))
-    assert found.all_null.tolist() == [False, True]
+    transformed = transform_bounds("bucket[16]", pa.array([3, None], pa.int32()), STRING)
+    assert transformed is not None
+    assert transformed.lower.equals(pa.nulls(2, pa.binary()))
+    assert transformed.upper.equals(pa.nulls(2, pa.binary()))
+    assert transformed.all_null.tolist() == [False, True]

@@ -1,4 +1,4 @@
-"""Indexes of Iceberg tables: built by field ids, kept in statistics files, found by snapshots."""
+"""Indexes of Iceberg tables: built by field ids, stored in statistics files, found by snapshot."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the data files that builds read, in their order."""
-    found: list[str] = []
+    """The names of the data files that builds read, in order."""
+    paths: list[str] = []
 
     def note(*args: Any, **named: Any) -> Any:
-        found.append(Path(named["path"]).name)
+        paths.append(Path(named["path"]).name)
         return index_file(*args, **named)
 
     monkeypatch.setattr(folder_building, "index_file", note)
-    return found
+    return paths
 
 
 @pytest.fixture
 def dear(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is so cheap that it is taken over for that."""
+    """No bundle is copied only because that is cheap."""
     monkeypatch.setattr(making, "CHEAP_BYTES", 0)
     monkeypatch.setattr(making, "_CHEAP_TIMES", 0)
 
 
 def rows(number: int) -> dict[str, Sequence[Any]]:
-    """The even numbers of a range, and names: bounds of no file say what is in it."""
+    """The even numbers of a range, and names: the bounds of no file exclude anything."""
     ids = range(1000 + number, 3000 + number, 200)
     return {"id": list(ids), "name": [f"n{number}-{i % 3}" for i in range(ROWS)]}
 
 
-def found(table: IcebergTable) -> dict[tuple[str, str], tuple[int, int]]:
-    """How many files have an index, and how many not."""
+def index_states(table: IcebergTable) -> dict[tuple[str, str], tuple[int, int]]:
+    """How many files have an index, and how many have none."""
     return {(i.column, i.index_type): (i.fresh, i.absent) for i in table.indexes()}
 
 
@@ -86,12 +86,12 @@ def names(bundle: Bundle) -> list[str]:
 
 
 def answered(table: IcebergTable, where: str) -> dict[str, int]:
-    """What became of the indexes of a predicate."""
+    """The outcomes of the indexes for a predicate."""
     return {f"{use.index} {use.outcome}": use.files for use in table.explain(where).indexes}
 
 
 def put_sketch(catalog: MemoryCatalog, snapshot: int, by: str = "Iceberg") -> None:
-    """A statistics file of one sketch in place of what is listed: Iceberg's own action."""
+    """A statistics file of one sketch replaces what is listed: Iceberg's own action."""
     data = io.BytesIO()
     with alcid.puffin.create(data, properties={"created-by": by}) as writer:
         writer.add(
@@ -113,14 +113,14 @@ def test_a_build_makes_one_statistics_file_and_no_snapshot(catalog: MemoryCatalo
     table = IcebergTable(catalog)
     report = table.build_indexes(BLOOM | BITMAP)
     (path,) = catalog.puffins()
-    told = (report.files, report.indexed, report.fresh, report.failed, report.rows)
-    assert told == (2, 2, 0, 0, 2 * ROWS)
+    counts = (report.files, report.indexed, report.fresh, report.failed, report.rows)
+    assert counts == (2, 2, 0, 0, 2 * ROWS)
     assert (report.bytes_written, report.bundles) == (path.stat().st_size, 1)
     assert report.snapshot_id == 1000
     assert report.skipped == ()
     assert catalog.listed() == {1000: path.name}
     assert catalog.staged() == []
-    assert found(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
     bundle = open_listed(catalog, 1000)
     assert bundle.complete
     assert bundle.field_ids == {"id": 1, "name": 2}
@@ -137,8 +137,8 @@ def test_every_type_of_index_answers(catalog: MemoryCatalog, index_type: str) ->
     table.build_indexes({f"file-index.{index_type}.columns": "id"})
     outcome = "may contain it" if index_type == "bloom-filter" else "answered"
     assert answered(table, f"id = {ids[777]}")[f"{index_type} {outcome}"] == 1
-    wanted = ids.count(ids[777])
-    assert table.count(f"id = {ids[777]} AND name = 'x'") == wanted
+    matching = ids.count(ids[777])
+    assert table.count(f"id = {ids[777]} AND name = 'x'") == matching
     assert table.count(f"id = {ids[777] + 1} AND name = 'x'") == 0
 
 
@@ -148,8 +148,8 @@ def test_a_second_build_reads_and_writes_nothing(catalog: MemoryCatalog, read: l
     listed, commits = catalog.listed(), catalog.commits
     read.clear()
     report = table.build_indexes(BLOOM)
-    told = (report.indexed, report.fresh, report.bundles, report.snapshot_id)
-    assert told == (0, 2, 0, None)
+    counts = (report.indexed, report.fresh, report.bundles, report.snapshot_id)
+    assert counts == (0, 2, 0, None)
     assert (read, catalog.listed(), catalog.commits) == ([], listed, commits)
 
 
@@ -158,12 +158,12 @@ def test_new_files_only_are_read(catalog: MemoryCatalog, read: list[str]) -> Non
     table.build_indexes(BLOOM)
     catalog.add({"c.parquet": rows(2)})
     table.refresh()
-    assert found(table) == {("id", "bloom-filter"): (2, 1)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 1)}
     read.clear()
     report = table.build_indexes(BLOOM)
     assert (report.files, report.indexed, report.fresh) == (3, 1, 2)
     assert read == ["c.parquet"]
-    assert found(table) == {("id", "bloom-filter"): (3, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (3, 0)}
     assert names(open_listed(catalog, 1001)) == ["a.parquet", "b.parquet", "c.parquet"]
     assert names(open_listed(catalog, 1000)) == ["a.parquet", "b.parquet"]
 
@@ -182,7 +182,7 @@ def test_without_new_files_the_same_file_is_listed_for_the_new_snapshot(
     assert len(catalog.puffins()) == 1
     catalog.expire(1000)
     table.refresh()
-    assert found(table) == {("id", "bloom-filter"): (1, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (1, 0)}
 
 
 @pytest.mark.usefixtures("dear")
@@ -194,7 +194,7 @@ def test_another_index_of_the_same_snapshot_joins_those_that_are_there(
     table.build_indexes(BITMAP)
     assert len(catalog.puffins()) == 1
     assert open_listed(catalog, 1000).complete
-    assert found(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
 
 
 def test_rebuilding_reads_all_files_and_keeps_other_indexes(
@@ -209,7 +209,7 @@ def test_rebuilding_reads_all_files_and_keeps_other_indexes(
     assert (report.indexed, report.bundles) == (2, 1)
     assert catalog.listed() != before
     assert len(catalog.puffins()) == 1
-    assert found(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
 
 
 def test_what_a_killed_build_has_staged_is_used_by_the_next(
@@ -225,13 +225,13 @@ def test_what_a_killed_build_has_staged_is_used_by_the_next(
         table.build_indexes(BLOOM)
     assert len(catalog.staged()) == 1
     table.refresh()
-    assert found(table) == {}
+    assert index_states(table) == {}
     read.clear()
     report = table.build_indexes(BLOOM)
     assert read == []
     assert (report.indexed, report.fresh, report.bundles) == (0, 2, 1)
-    assert found(table) == {("id", "bloom-filter"): (2, 0)}
-    # It may be another's that still runs, so it stays for a day; and adds nothing from now on.
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0)}
+    # It may belong to a running writer, so it stays for a day, and adds nothing from now on.
     assert len(catalog.staged()) == 1
     assert table.build_indexes(BLOOM).bundles == 0
 
@@ -264,7 +264,7 @@ def test_columns_are_found_by_id_whatever_files_call_them(catalog: MemoryCatalog
             str(catalog.folder / "data" / "a.parquet"),
         ),
     )
-    assert found(table) == {("key", "bloom-filter"): (3, 0), ("id", "bloom-filter"): (1, 2)}
+    assert index_states(table) == {("key", "bloom-filter"): (3, 0), ("id", "bloom-filter"): (1, 2)}
     # The column of id 1 is called `id` in two files, and `key` in one.
     bundle = open_listed(catalog, 1001)
     assert [str(kind) for kind in bundle.kinds if kind.index_type] == [
@@ -288,7 +288,7 @@ def test_files_without_ids_go_by_the_name_mapping(catalog: MemoryCatalog) -> Non
     table = IcebergTable(catalog)
     report = table.build_indexes(BLOOM)
     assert (report.indexed, report.skipped) == (3, ())
-    assert found(table) == {("id", "bloom-filter"): (3, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (3, 0)}
     assert table.scan("id = 1300").to_arrow()["name"].to_pylist() == ["x"]
 
 
@@ -323,25 +323,25 @@ def test_a_table_of_the_past_is_not_indexed(catalog: MemoryCatalog) -> None:
 def test_indexes_are_remembered_when_all_files_are_rewritten(
     catalog: MemoryCatalog, read: list[str]
 ) -> None:
-    """As by a compaction, after which the snapshots with the statistics files are expired."""
+    """As by a compaction, after which the snapshots with the statistics files expire."""
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     table.build_indexes(BITMAP)
-    wanted = [{"field-id": 1, "type": "bloom-filter"}, {"field-id": 2, "type": "bitmap"}]
-    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == wanted
+    indexes = [{"field-id": 1, "type": "bloom-filter"}, {"field-id": 2, "type": "bitmap"}]
+    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == indexes
     catalog.add({"z.parquet": rows(4)}, drop=["a.parquet", "b.parquet"])
     catalog.expire(1000)
     catalog.set_fields([("id", 1, "long"), ("called", 2, "string")])
     read.clear()
     table = IcebergTable(catalog)
-    assert found(table) == {("called", "bitmap"): (0, 1), ("id", "bloom-filter"): (0, 1)}
+    assert index_states(table) == {("called", "bitmap"): (0, 1), ("id", "bloom-filter"): (0, 1)}
     assert (table.build_indexes().indexed, read) == (1, ["z.parquet"])
-    assert found(table) == {("called", "bitmap"): (1, 0), ("id", "bloom-filter"): (1, 0)}
+    assert index_states(table) == {("called", "bitmap"): (1, 0), ("id", "bloom-filter"): (1, 0)}
     assert table.drop_indexes(["called"]) == 1
-    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == wanted[:1]
-    assert found(table) == {("id", "bloom-filter"): (1, 0)}
+    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == indexes[:1]
+    assert index_states(table) == {("id", "bloom-filter"): (1, 0)}
     assert table.drop_indexes() == 1
-    assert ("alcid.indexes" in catalog.metadata["properties"], found(table)) == (False, {})
+    assert ("alcid.indexes" in catalog.metadata["properties"], index_states(table)) == (False, {})
     with pytest.raises(OptionError, match="no index"):
         table.build_indexes()
 
@@ -352,10 +352,10 @@ def test_a_property_that_is_not_understood_counts_as_nothing(
 ) -> None:
     catalog.metadata["properties"]["alcid.indexes"] = text
     table = IcebergTable(catalog)
-    assert found(table) == {}
+    assert index_states(table) == {}
     table.build_indexes(BLOOM)
-    wanted = [{"field-id": 1, "type": "bloom-filter"}]
-    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == wanted
+    indexes = [{"field-id": 1, "type": "bloom-filter"}]
+    assert json.loads(catalog.metadata["properties"]["alcid.indexes"]) == indexes
 
 
 def test_the_past_is_read_with_the_bundles_of_its_own_ancestors(catalog: MemoryCatalog) -> None:
@@ -363,7 +363,7 @@ def test_the_past_is_read_with_the_bundles_of_its_own_ancestors(catalog: MemoryC
     catalog.add({"c.parquet": rows(2)})
     IcebergTable(catalog).build_indexes(BITMAP)
     past = IcebergTable(catalog, snapshot_id=1000)
-    assert found(past) == {("id", "bloom-filter"): (2, 0)}
+    assert index_states(past) == {("id", "bloom-filter"): (2, 0)}
     assert past.count("id = 1201") == 1
 
 
@@ -374,7 +374,7 @@ def test_files_of_other_formats_are_skipped_with_a_reason(catalog: MemoryCatalog
     assert (report.files, report.indexed, report.failed) == (3, 2, 1)
     path = str(catalog.folder / "data" / "c.orc")
     assert report.skipped == (Skipped("", "no indexes of ORC files", 1, path),)
-    assert found(table) == {("id", "bloom-filter"): (2, 1)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 1)}
 
 
 def test_a_file_that_is_gone_fails_alone(catalog: MemoryCatalog) -> None:
@@ -397,13 +397,13 @@ def test_older_bundles_that_cost_more_than_is_new_stay_where_they_are(
         bundle = open_listed(catalog, 1000 + number)
         assert names(bundle) == [f"{number}.parquet"]
         assert not bundle.complete
-        assert found(table) == {("id", "bloom-filter"): (2 + number, 0)}
+        assert index_states(table) == {("id", "bloom-filter"): (2 + number, 0)}
     catalog.add({"8.parquet": rows(8)})
     table.build_indexes(BLOOM)  # the chain has eight
     bundle = open_listed(catalog, 1008)
     assert bundle.complete
     assert len(names(bundle)) == 10
-    assert found(table) == {("id", "bloom-filter"): (10, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (10, 0)}
 
 
 @pytest.mark.usefixtures("dear")
@@ -437,7 +437,7 @@ def test_bundles_of_snapshots_that_may_soon_expire_are_taken_over(
     assert len(names(open_listed(catalog, 1002))) == 4
     catalog.expire(1000, 1001)
     table.refresh()
-    assert found(table) == {("id", "bloom-filter"): (4, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (4, 0)}
 
 
 @pytest.mark.usefixtures("dear")
@@ -456,9 +456,11 @@ def test_small_bundles_are_taken_over_and_a_large_one_stays_where_it_is(
     assert names(bundle) == ["0.parquet", "1.parquet", "2.parquet"]
     assert bundle.replaces == (listed[1002], listed[1003])
     assert not bundle.complete
-    used = [one.name.rpartition("/")[2] for one in IcebergTable(catalog).snapshot.bundles.bundles]
+    used = [
+        bundle.name.rpartition("/")[2] for bundle in IcebergTable(catalog).snapshot.bundles.bundles
+    ]
     assert used == [listed[1001], listed[1004]]  # what is replaced is not even opened
-    assert found(table) == {("id", "bloom-filter"): (45, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (45, 0)}
     assert table.count("id = 1251") == table.count("id + 0 = 1251") == 1
 
 
@@ -469,7 +471,7 @@ def test_a_walk_ends_at_a_complete_bundle(catalog: MemoryCatalog) -> None:
     catalog.add({"c.parquet": rows(2)})
     table.build_indexes(BLOOM)
     first.write_bytes(b"nobody looks at it")
-    assert found(IcebergTable(catalog)) == {("id", "bloom-filter"): (3, 0)}
+    assert index_states(IcebergTable(catalog)) == {("id", "bloom-filter"): (3, 0)}
 
 
 def test_a_bundle_is_opened_once_however_often_the_table_is_refreshed(
@@ -502,14 +504,14 @@ def test_a_snapshot_without_files_needs_no_index(catalog: MemoryCatalog) -> None
     assert (table.indexes(), catalog.commits) == ([], 0)
 
 
-def test_what_another_tool_replaced_is_told_and_built_again(
+def test_indexes_that_another_tool_replaced_are_reported_and_built_again(
     catalog: MemoryCatalog, read: list[str]
 ) -> None:
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     put_sketch(catalog, 1000)
     table.refresh()
-    assert found(table) == {("id", "bloom-filter"): (0, 2)}
+    assert index_states(table) == {("id", "bloom-filter"): (0, 2)}
     assert table.count("id = 1201") == 1
     assert table.explain("id = 1201").notes == (
         (
@@ -521,13 +523,13 @@ def test_what_another_tool_replaced_is_told_and_built_again(
     report = table.build_indexes(BLOOM)
     assert sorted(read) == ["a.parquet", "b.parquet"]
     assert (report.indexed, report.bundles) == (2, 1)
-    assert found(table) == {("id", "bloom-filter"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0)}
     # The sketch is there as before.
     (listed,) = catalog.metadata["statistics"]
-    told = [(one["type"], one["fields"], one["properties"]) for one in listed["blob-metadata"]]
-    assert told == [(THETA_SKETCH, [1], {"ndv": "20"})]
+    blobs = [(blob["type"], blob["fields"], blob["properties"]) for blob in listed["blob-metadata"]]
+    assert blobs == [(THETA_SKETCH, [1], {"ndv": "20"})]
     with alcid.puffin.open(listed["statistics-path"]) as reader:
-        assert [reader.read(one) for one in reader.blobs if one.type == THETA_SKETCH] == [
+        assert [reader.read(blob) for blob in reader.blobs if blob.type == THETA_SKETCH] == [
             b"any sketch"
         ]
 
@@ -539,7 +541,7 @@ def test_what_another_tool_replaced_is_found_at_an_ancestor(catalog: MemoryCatal
     table.build_indexes(BLOOM)
     put_sketch(catalog, 1001)
     table.refresh()
-    assert found(table) == {("id", "bloom-filter"): (2, 1)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 1)}
     assert table.explain("id = 1201").notes == (
         (
             "no indexes in the statistics file of snapshot 1001, which another tool may have"
@@ -555,13 +557,13 @@ def test_a_sketch_is_not_listed_for_a_snapshot_that_it_does_not_describe(
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     (first,) = catalog.metadata["statistics"]
-    assert [one["type"] for one in first["blob-metadata"]] == [THETA_SKETCH]
+    assert [blob["type"] for blob in first["blob-metadata"]] == [THETA_SKETCH]
     catalog.add({})  # only listed again
     table.build_indexes(BLOOM)
     assert catalog.listed()[1001] == catalog.listed()[1000]
     catalog.add({"c.parquet": rows(2)})  # merged
     table.build_indexes(BLOOM)
-    assert [one["blob-metadata"] for one in catalog.metadata["statistics"]] == [
+    assert [file["blob-metadata"] for file in catalog.metadata["statistics"]] == [
         first["blob-metadata"],
         [],
         [],
@@ -587,38 +589,38 @@ def test_a_snapshot_with_sketches_of_its_own_gets_a_copy_of_the_bundle(
     assert [blob.snapshot_id for blob in bundle.others] == [1001]
     catalog.expire(1000)
     table.refresh()
-    assert found(table) == {("id", "bloom-filter"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0)}
     assert table.build_indexes(BLOOM).bundles == 0
 
 
-def test_a_bundle_that_is_gone_is_told_and_built_again(
+def test_a_missing_bundle_is_reported_and_built_again(
     catalog: MemoryCatalog, read: list[str]
 ) -> None:
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     (path,) = catalog.puffins()
     path.unlink()
-    assert table.count("id = 1201") == 1  # opened before, and gone since
+    assert table.count("id = 1201") == 1  # opened before, and removed since
     (note,) = table.explain("id = 1201").notes
     assert note.startswith("indexes of snapshot 1000 are not used until they are rebuilt:")
     assert path.name in note
     read.clear()
     assert table.build_indexes(BLOOM).bundles == 1
     assert sorted(read) == ["a.parquet", "b.parquet"]
-    assert found(IcebergTable(catalog)) == {("id", "bloom-filter"): (2, 0)}
+    assert index_states(IcebergTable(catalog)) == {("id", "bloom-filter"): (2, 0)}
 
 
-@pytest.mark.parametrize("place", [10, -10])
+@pytest.mark.parametrize("position", [10, -10])
 def test_a_damaged_bundle_is_passed_over_with_a_warning_and_built_again(
-    catalog: MemoryCatalog, place: int
+    catalog: MemoryCatalog, position: int
 ) -> None:
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     (path,) = catalog.puffins()
     data = bytearray(path.read_bytes())
-    data[place] ^= 0xFF
+    data[position] ^= 0xFF
     path.write_bytes(data)
-    if place > 0:  # a payload: only read when it is needed
+    if position > 0:  # a payload: only read when it is needed
         with pytest.warns(DamagedIndexWarning):
             assert IcebergTable(catalog).count("id IN (1201, 1202)") == 1
         return
@@ -630,7 +632,7 @@ def test_a_damaged_bundle_is_passed_over_with_a_warning_and_built_again(
     with pytest.warns(DamagedIndexWarning):
         report = table.build_indexes(BLOOM)
     assert (report.indexed, report.bundles) == (2, 1)
-    assert found(IcebergTable(catalog, strict=True)) == {("id", "bloom-filter"): (2, 0)}
+    assert index_states(IcebergTable(catalog, strict=True)) == {("id", "bloom-filter"): (2, 0)}
     assert len(catalog.puffins()) == 1 or path in catalog.puffins()
 
 
@@ -645,7 +647,7 @@ def test_two_builders_of_different_indexes_lose_nothing(
 
     getattr(catalog, moment).append(build_other)
     table.build_indexes(BLOOM)
-    assert found(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
     assert len(catalog.puffins()) == 1
     assert catalog.staged() == []
 
@@ -660,9 +662,9 @@ def test_a_tool_that_replaces_the_file_at_that_very_moment_does_no_harm(
     read.clear()
     table.build_indexes(BITMAP)
     assert sorted(read) == ["a.parquet", "b.parquet"]
-    assert found(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
     (listed,) = catalog.metadata["statistics"]
-    assert [one["type"] for one in listed["blob-metadata"]] == [THETA_SKETCH]
+    assert [blob["type"] for blob in listed["blob-metadata"]] == [THETA_SKETCH]
 
 
 def test_a_snapshot_that_comes_meanwhile_finds_the_indexes_of_its_parent(
@@ -673,7 +675,7 @@ def test_a_snapshot_that_comes_meanwhile_finds_the_indexes_of_its_parent(
     report = table.build_indexes(BLOOM)
     assert report.snapshot_id == 1000
     assert table.snapshot_id == 1001
-    assert found(table) == {("id", "bloom-filter"): (2, 1)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 1)}
 
 
 def test_dropping_an_index_hides_those_of_ancestors(catalog: MemoryCatalog) -> None:
@@ -682,19 +684,19 @@ def test_dropping_an_index_hides_those_of_ancestors(catalog: MemoryCatalog) -> N
     catalog.add({"c.parquet": rows(2)})
     table.refresh()
     assert table.drop_indexes(["NAME"]) == 2
-    assert found(table) == {("id", "bloom-filter"): (2, 1)}
+    assert index_states(table) == {("id", "bloom-filter"): (2, 1)}
     assert table.drop_indexes(["name"]) == 0
-    assert found(IcebergTable(catalog, snapshot_id=1000)) == {
+    assert index_states(IcebergTable(catalog, snapshot_id=1000)) == {
         ("id", "bloom-filter"): (2, 0),
         ("name", "bitmap"): (2, 0),
     }
     assert table.drop_indexes(types=["bitmap"]) == 0
     assert table.drop_indexes(types=["bloom-filter"]) == 2
-    assert found(table) == {}
+    assert index_states(table) == {}
     bundle = open_listed(catalog, 1001)
     assert (bundle.file_count, bundle.kinds, bundle.complete) == (0, (), True)
     assert table.build_indexes(BLOOM).indexed == 3
-    assert found(table) == {("id", "bloom-filter"): (3, 0)}
+    assert index_states(table) == {("id", "bloom-filter"): (3, 0)}
 
 
 def test_dropping_all_leaves_no_file_or_only_sketches(catalog: MemoryCatalog) -> None:
@@ -710,7 +712,7 @@ def test_dropping_all_leaves_no_file_or_only_sketches(catalog: MemoryCatalog) ->
         assert [blob.type for blob in reader.blobs] == [THETA_SKETCH]
         assert list(reader.properties) == ["created-by"]
     (listed,) = catalog.metadata["statistics"]
-    assert [one["type"] for one in listed["blob-metadata"]] == [THETA_SKETCH]
+    assert [blob["type"] for blob in listed["blob-metadata"]] == [THETA_SKETCH]
 
 
 def test_dropping_takes_what_a_killed_build_has_staged(catalog: MemoryCatalog) -> None:
@@ -727,10 +729,10 @@ def test_a_renamed_column_is_dropped_by_its_new_name(catalog: MemoryCatalog) -> 
     table.build_indexes(BLOOM | BITMAP)
     catalog.set_fields([("key", 1, "long"), ("name", 2, "string")])
     table.refresh()
-    assert found(table) == {("key", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("key", "bloom-filter"): (2, 0), ("name", "bitmap"): (2, 0)}
     assert table.drop_indexes(["id"]) == 0
     assert table.drop_indexes(["key"]) == 2
-    assert found(table) == {("name", "bitmap"): (2, 0)}
+    assert index_states(table) == {("name", "bitmap"): (2, 0)}
 
 
 def test_bad_choices_of_what_to_drop_are_refused(catalog: MemoryCatalog) -> None:
@@ -749,7 +751,7 @@ def test_a_file_listed_by_nobody_but_ours_is_not_read_for_indexes(catalog: Memor
     listed = StatisticsFile(1000, str(path), len(data), 12)
     catalog.put_statistics(1000, listed.to_json())
     with pytest.warns(DamagedIndexWarning, match="bundle left out"):
-        assert found(IcebergTable(catalog)) == {}
+        assert index_states(IcebergTable(catalog)) == {}
 
 
 def test_work_is_shipped_with_what_finds_columns(catalog: MemoryCatalog) -> None:
@@ -762,8 +764,8 @@ def test_publishing_another_file_does_not_touch_bundles_of_others(catalog: Memor
     table = IcebergTable(catalog)
     table.build_indexes(BLOOM)
     before = catalog.listed()
-    known = catalog.load().statistics[1000]
-    assert publish(catalog, FileIO(), 1000, lambda _, __: known) == known
+    statistics_file = catalog.load().statistics[1000]
+    assert publish(catalog, FileIO(), 1000, lambda _, __: statistics_file) == statistics_file
     assert catalog.listed() == before
 
 

@@ -55,7 +55,7 @@ def bundle() -> bytes:
 
 
 def put_foreign(catalog: MemoryCatalog, snapshot: int, name: str = "foreign.stats") -> None:
-    """What Iceberg's own action does: a new file in place of what is listed."""
+    """What Iceberg's own action does: a new file replaces what is listed."""
     data = sketch_file(snapshot, by="Iceberg")
     path = catalog.folder / "metadata" / name
     path.write_bytes(data)
@@ -66,36 +66,36 @@ def put_foreign(catalog: MemoryCatalog, snapshot: int, name: str = "foreign.stat
 
 
 class Maker:
-    """Gives the same bytes, and notes what it was asked."""
+    """Returns the same bytes, and records its arguments."""
 
-    def __init__(self, snapshot: int, given: bytes | StatisticsFile | None) -> None:
-        self.snapshot, self.given = snapshot, given
+    def __init__(self, snapshot: int, content: bytes | StatisticsFile | None) -> None:
+        self.snapshot, self.content = snapshot, content
         self.seen: list[tuple[str | None, list[str]]] = []
 
     def __call__(
         self, metadata: TableMetadata, lost: Sequence[StatisticsFile]
     ) -> bytes | StatisticsFile | None:
-        known = metadata.statistics.get(self.snapshot)
-        name = None if known is None else Path(known.path).name
-        self.seen.append((name, [Path(one.path).name for one in lost]))
-        return self.given
+        file = metadata.statistics.get(self.snapshot)
+        name = None if file is None else Path(file.path).name
+        self.seen.append((name, [Path(lost_file.path).name for lost_file in lost]))
+        return self.content
 
 
-def test_a_file_is_written_beside_the_metadata_and_listed_as_it_is(catalog: MemoryCatalog) -> None:
+def test_a_file_is_written_next_to_the_metadata_and_listed(catalog: MemoryCatalog) -> None:
     data = sketch_file(1000)
-    found = publish(catalog, PLACES, 1000, Maker(1000, data))
-    assert found is not None
-    assert catalog.puffins() == [Path(found.path)]
-    assert Path(found.path).read_bytes() == data
-    assert Path(found.path).name.startswith("1000-")
-    with alcid.puffin.open(found.path) as reader:
-        assert (found.size, found.footer_size) == (len(data), reader.footer_size)
+    published = publish(catalog, PLACES, 1000, Maker(1000, data))
+    assert published is not None
+    assert catalog.puffins() == [Path(published.path)]
+    assert Path(published.path).read_bytes() == data
+    assert Path(published.path).name.startswith("1000-")
+    with alcid.puffin.open(published.path) as reader:
+        assert (published.size, published.footer_size) == (len(data), reader.footer_size)
     assert catalog.metadata["statistics"] == [
         {
             "snapshot-id": 1000,
-            "statistics-path": found.path,
+            "statistics-path": published.path,
             "file-size-in-bytes": len(data),
-            "file-footer-size-in-bytes": found.footer_size,
+            "file-footer-size-in-bytes": published.footer_size,
             "blob-metadata": [
                 {
                     "type": THETA_SKETCH,
@@ -111,9 +111,9 @@ def test_a_file_is_written_beside_the_metadata_and_listed_as_it_is(catalog: Memo
 
 def test_only_sketches_of_the_snapshot_itself_are_listed(catalog: MemoryCatalog) -> None:
     data = sketch_file(999, 1000, types=(THETA_SKETCH, "alcid-index-v1", "other-type"))
-    found = publish(catalog, PLACES, 1000, Maker(1000, data))
-    assert found is not None
-    assert [(one.type, one.snapshot_id) for one in found.blobs] == [(THETA_SKETCH, 1000)]
+    published = publish(catalog, PLACES, 1000, Maker(1000, data))
+    assert published is not None
+    assert [(blob.type, blob.snapshot_id) for blob in published.blobs] == [(THETA_SKETCH, 1000)]
 
 
 def test_a_type_that_another_tool_has_listed_stays_listed(catalog: MemoryCatalog) -> None:
@@ -122,9 +122,9 @@ def test_a_type_that_another_tool_has_listed_stays_listed(catalog: MemoryCatalog
         {"type": "other-type", "snapshot-id": 1000, "sequence-number": 1, "fields": []}
     ]
     data = sketch_file(1000, types=(THETA_SKETCH, "other-type", "third-type"))
-    found = publish(catalog, PLACES, 1000, Maker(1000, data))
-    assert found is not None
-    assert [one.type for one in found.blobs] == [THETA_SKETCH, "other-type"]
+    published = publish(catalog, PLACES, 1000, Maker(1000, data))
+    assert published is not None
+    assert [blob.type for blob in published.blobs] == [THETA_SKETCH, "other-type"]
 
 
 def test_the_name_says_whether_a_bundle_is_in_it(catalog: MemoryCatalog) -> None:
@@ -142,10 +142,10 @@ def test_a_commit_of_another_sort_costs_only_another_try(catalog: MemoryCatalog)
         lambda: void(catalog.add({"b.parquet": {"id": [2], "name": ["b"]}})),
         lambda: void(catalog.add({"c.parquet": {"id": [3], "name": ["c"]}})),
     ]
-    found = publish(catalog, PLACES, 1000, maker)
-    assert found is not None
+    published = publish(catalog, PLACES, 1000, maker)
+    assert published is not None
     assert maker.seen == [(None, [])]
-    assert catalog.puffins() == [Path(found.path)]
+    assert catalog.puffins() == [Path(published.path)]
     assert catalog.commits == 1
 
 
@@ -154,24 +154,24 @@ def test_a_file_that_another_listed_before_the_commit_is_taken_into_account(
 ) -> None:
     maker = Maker(1000, sketch_file(1000))
     catalog.between.append(lambda: put_foreign(catalog, 1000))
-    found = publish(catalog, PLACES, 1000, maker)
-    assert found is not None
+    published = publish(catalog, PLACES, 1000, maker)
+    assert published is not None
     assert maker.seen == [(None, []), ("foreign.stats", [])]
-    # What was made first is gone; what another tool wrote is left to it.
-    assert {path.name for path in catalog.puffins()} == {Path(found.path).name, "foreign.stats"}
-    assert catalog.listed() == {1000: Path(found.path).name}
+    # The first file is gone; the other tool's file is left to that tool.
+    assert {path.name for path in catalog.puffins()} == {Path(published.path).name, "foreign.stats"}
+    assert catalog.listed() == {1000: Path(published.path).name}
 
 
 def test_a_file_that_another_lists_after_the_commit_is_merged_again(catalog: MemoryCatalog) -> None:
     maker = Maker(1000, bundle())
     catalog.after.append(lambda: put_foreign(catalog, 1000))
-    found = publish(catalog, PLACES, 1000, maker)
-    assert found is not None
+    published = publish(catalog, PLACES, 1000, maker)
+    assert published is not None
     (first, _), (second, lost) = maker.seen
     assert (first, second) == (None, "foreign.stats")
     assert [name.endswith("-alcid.stats") for name in lost] == [True]
-    assert {path.name for path in catalog.puffins()} == {Path(found.path).name, "foreign.stats"}
-    assert catalog.listed() == {1000: Path(found.path).name}
+    assert {path.name for path in catalog.puffins()} == {Path(published.path).name, "foreign.stats"}
+    assert catalog.listed() == {1000: Path(published.path).name}
 
 
 def test_a_bundle_that_another_tool_replaced_before_the_commit_is_not_lost(
@@ -182,7 +182,7 @@ def test_a_bundle_that_another_tool_replaced_before_the_commit_is_not_lost(
     seen = []
 
     def make(_: TableMetadata, lost: Sequence[StatisticsFile]) -> bytes:
-        seen.append([one.path for one in lost if Path(one.path).exists()])
+        seen.append([file.path for file in lost if Path(file.path).exists()])
         return bundle()
 
     catalog.between.append(lambda: put_foreign(catalog, 1000))
@@ -231,7 +231,7 @@ def test_a_file_that_another_snapshot_lists_stays(catalog: MemoryCatalog) -> Non
     assert not Path(first.path).exists()
 
 
-def test_a_snapshot_that_is_expired_meanwhile_is_told_and_leaves_nothing(
+def test_a_snapshot_that_expires_meanwhile_is_reported_and_nothing_is_left(
     catalog: MemoryCatalog,
 ) -> None:
     catalog.add({"b.parquet": {"id": [2], "name": ["b"]}})
@@ -241,7 +241,7 @@ def test_a_snapshot_that_is_expired_meanwhile_is_told_and_leaves_nothing(
     assert catalog.puffins() == []
 
 
-def test_others_who_never_stop_are_told_and_nothing_is_left(
+def test_endless_conflicts_are_an_error_and_nothing_is_left(
     catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)
@@ -273,7 +273,7 @@ def test_a_file_that_vanishes_while_it_is_merged_is_looked_for_again(
     assert tries == [0, 1, 2]
 
 
-def test_a_file_that_is_never_there_is_told(
+def test_a_file_that_never_exists_is_reported(
     catalog: MemoryCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)

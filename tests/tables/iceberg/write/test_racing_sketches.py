@@ -44,7 +44,7 @@ def put_sketch(catalog: MemoryCatalog, snapshot: int, field: int) -> None:
 
 
 def sketches(catalog: MemoryCatalog, snapshot: int) -> dict[tuple[int, ...], bool]:
-    """The columns that have a sketch, and whether it is that of others."""
+    """The columns with a sketch, and whether it belongs to another tool."""
     with alcid.puffin.open(catalog.folder / "metadata" / catalog.listed()[snapshot]) as reader:
         return {
             blob.fields: reader.read(blob) == b"a sketch of others"
@@ -61,11 +61,11 @@ def test_sketches_of_others_stay_though_they_replace_our_file(catalog: MemoryCat
     catalog.between.append(lambda: put_sketch(catalog, snapshot, 1))
     table.compute_stats(["name"], progress=False)
     assert sketches(catalog, snapshot) == {(1,): True, (2,): False}
-    assert [(one.column, one.fresh) for one in table.indexes()] == [("id", 1)]
+    assert [(index.column, index.fresh) for index in table.indexes()] == [("id", 1)]
 
 
 def test_a_file_that_is_dropped_while_we_count_is_no_damage(catalog: MemoryCatalog) -> None:
-    """Without a warning: those are errors here."""
+    """Without a warning: warnings are errors here."""
     table = IcebergTable(catalog)
     assert table.snapshot_id is not None
     table.build_indexes({"file-index.bloom-filter.columns": "id"}, progress=False)

@@ -1,4 +1,4 @@
-"""A table with a primary key and one bucket, whose files are put on any level by hand."""
+"""A table with a primary key and one bucket, whose files are put on levels by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS = {"+I": 0, "-U": 1, "+U": 2, "-D": 3}
 
 
 class BucketTable:
-    """A table of columns `id` (the key), `v`, and `at`."""
+    """A table with columns `id` (the key), `v`, and `at`."""
 
     def __init__(self, folder: Path, options: Mapping[str, str] | None = None) -> None:
         self.table = create(
@@ -50,7 +50,7 @@ class BucketTable:
 
     @property
     def bucket(self) -> Bucket:
-        """The bucket as it is."""
+        """The current bucket."""
         self.table.refresh()
         files = self.table.snapshot
         paths = table_paths(files.schema, files.options)
@@ -77,26 +77,28 @@ class BucketTable:
         first = bucket.next_sequence if number is None else number
         columns: dict[str, list[Any]] = {
             "id": ids,
-            "v": [rows[one] for one in ids],
+            "v": [rows[key] for key in ids],
             "at": list(at or [None] * len(ids)),
         }
         stored = stored_schema(keyed.schema)
         run = SortedRun(
-            pa.table([pa.array(columns[one.name], one.type) for one in stored], schema=stored),
+            pa.table(
+                [pa.array(columns[field.name], field.type) for field in stored], schema=stored
+            ),
             np.arange(first, first + len(ids)),
-            np.array([KINDS["+I" if rows[one] is not None else "-D"] for one in ids], np.int8),
+            np.array([KINDS["+I" if rows[key] is not None else "-D"] for key in ids], np.int8),
         )
         (written,) = write_sorted_run(keyed, bucket, [run], level=level, source=0)
         commit(self.table, Change(kind="APPEND", added=[written.entry]))
         return written.placed
 
     def upsert(self, rows: Mapping[int, str]) -> None:
-        """Upsert rows as another would, who has opened the table himself."""
-        given = pa.table({"id": pa.array(rows, pa.int32()), "v": list(rows.values())})
-        PaimonTable(self.table.storage).upsert(given)
+        """Upsert rows as another writer that opened the table separately."""
+        upserted = pa.table({"id": pa.array(rows, pa.int32()), "v": list(rows.values())})
+        PaimonTable(self.table.storage).upsert(upserted)
 
     def mark(self, marks: Mapping[str, Sequence[int]]) -> None:
-        """Commit deletion vectors, by the names of their files, in place of all that there are."""
+        """Commit deletion vectors, by the names of their files, which replace all existing ones."""
         bucket = self.bucket
         entry = write_vectors(
             self.keyed, bucket, {name: DeletionVector(rows) for name, rows in marks.items()}
@@ -106,26 +108,26 @@ class BucketTable:
         commit(self.table, change)
 
     def commit(self, compaction: BucketCompaction | None) -> None:
-        """Let a compaction count."""
+        """Commit a compaction."""
         assert compaction is not None
         commit(self.table, compact_change([compaction]))
 
     @property
     def marks(self) -> dict[str, list[int]]:
         """The marked rows of each file."""
-        found = read_vectors(self.keyed, self.bucket)
-        return {name: list(vector) for name, vector in found.items()}
+        vectors = read_vectors(self.keyed, self.bucket)
+        return {name: list(vector) for name, vector in vectors.items()}
 
     @property
     def levels(self) -> dict[str, int]:
         """The level of each file."""
-        return {one.file.name: one.file.level for one in self.bucket.files}
+        return {file.file.name: file.file.level for file in self.bucket.files}
 
     def rows(self, *, merge_on_read: bool = False) -> dict[int, str]:
-        """What is read; no key twice."""
+        """The rows that are read; no key twice."""
         table = PaimonTable(self.table.storage, merge_on_read=merge_on_read)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*not yet compacted", AlcidWarning)
-            found = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
-        assert len({row["id"] for row in found}) == len(found)
-        return {row["id"]: row["v"] for row in sorted(found, key=lambda row: row["id"])}
+            listed = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
+        assert len({row["id"] for row in listed}) == len(listed)
+        return {row["id"]: row["v"] for row in sorted(listed, key=lambda row: row["id"])}

@@ -21,16 +21,16 @@ BATCHES = {5: {0: "five", 10: "five"}, 6: {0: "six", 1: "six", 11: "six"}}
 
 
 def _on(snapshot: int, *, after: bool) -> Callable[[], None]:
-    """Die before or after the file of a snapshot is made, counted from here."""
+    """Die before or after a snapshot's file is made; snapshots are counted from here."""
 
     def arm() -> None:
         make, calls = SnapshotWriter.write, list[None]()
 
-        def counted(maker: SnapshotWriter, *given: Any) -> bool:
+        def counted(maker: SnapshotWriter, *arguments: Any) -> bool:
             calls.append(None)
             if len(calls) == snapshot and not after:
                 die()
-            is_made = make(maker, *given)
+            is_made = make(maker, *arguments)
             if len(calls) == snapshot:
                 die()
             return is_made

@@ -30,7 +30,7 @@ def rows_of(keys: range, name: str, kind: str = "+I") -> pa.Table:
 
 
 def at(commit: int, die_in: Callable[[], None]) -> None:
-    """Let all be as it is until a commit begins."""
+    """Change nothing until a commit begins."""
     real, seen = Committer._try, [0]
 
     def counting(self: Committer, *arguments: Any) -> Any:

@@ -26,7 +26,7 @@ EVERY = 7  # rounds after which a worker compacts
 
 
 def rows_of_round(name: str) -> pa.Table:
-    """What a round upserts: each key is known to others, and some are deleted."""
+    """The rows that a round upserts: others know each key, and some are deleted."""
     source = random.Random(name)
     keys = source.sample(range(KEYS), 12)
     return pa.table(
@@ -40,7 +40,7 @@ def rows_of_round(name: str) -> pa.Table:
 
 
 def race_upserts(location: str, *, workers: int, rounds: int) -> None:
-    """Let workers upsert at once."""
+    """Let workers upsert at the same time."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     running = [
         subprocess.Popen(

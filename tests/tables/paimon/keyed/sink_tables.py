@@ -20,15 +20,15 @@ OPTIONS = {"bucket": "2", "deletion-vectors.enabled": "true"}
 
 
 def keyed_table(folder: Path, **options: str) -> PaimonTable:
-    """A table with a key, and two buckets of rows 0 to 9; options have `_` for `-`."""
-    given = OPTIONS | {key.replace("_", "-"): value for key, value in options.items()}
-    table = create(folder, COLUMNS, primary_keys=["id"], options=given)
+    """A table with a key and two buckets, with rows 0 to 9; options have `_` for `-`."""
+    table_options = OPTIONS | {key.replace("_", "-"): value for key, value in options.items()}
+    table = create(folder, COLUMNS, primary_keys=["id"], options=table_options)
     table.upsert(rows_of(dict.fromkeys(range(10), "old")))
     return table
 
 
 def rows_of(names: Mapping[int, str | None], kinds: Iterable[str] | None = None) -> pa.Table:
-    """Rows by their ids; with a column of kinds where they are given."""
+    """Rows by id; with a column of kinds if they are given."""
     columns = {
         "id": pa.array(names.keys(), pa.int64()),
         "name": pa.array(names.values(), pa.string()),
@@ -37,25 +37,28 @@ def rows_of(names: Mapping[int, str | None], kinds: Iterable[str] | None = None)
 
 
 def names_of(table: PaimonTable) -> dict[int, str]:
-    """What readers see now, which pass over level 0; each key is there once."""
+    """What readers that ignore level 0 see now; each key exists once."""
     table.refresh()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* not yet compacted", AlcidWarning)
-        found = table.scan(order_by="id").to_arrow()
-    names = dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
-    assert len(names) == found.num_rows
+        table_rows = table.scan(order_by="id").to_arrow()
+    names = dict(zip(table_rows["id"].to_pylist(), table_rows["name"].to_pylist(), strict=True))
+    assert len(names) == table_rows.num_rows
     return names
 
 
 def history(table: PaimonTable, first: int = 1) -> list[tuple[int, str, int]]:
-    """Snapshots with what they are and their identifiers."""
+    """Snapshots with kinds and identifiers."""
     snapshots = table.folder.snapshots
-    found = [snapshots.get(number) for number in snapshots.numbers() if number >= first]
-    return [(one.id, one.commit_kind, one.commit_identifier) for one in found]
+    known_snapshots = [snapshots.get(number) for number in snapshots.numbers() if number >= first]
+    return [
+        (snapshot.id, snapshot.commit_kind, snapshot.commit_identifier)
+        for snapshot in known_snapshots
+    ]
 
 
 def commit_without_marks(table: PaimonTable) -> None:
-    """A commit that changes no row, by somebody who drops the properties, as Paimon's Java does."""
+    """A commit without row changes by a writer that drops the properties, as Paimon's Java does."""
     made = commit(table, Change(kind="ANALYZE", statistics="none"))
     path = snapshot_path(made.id)
     table.storage.replace(path, replace(made, statistics=None, properties=None).to_json())
@@ -63,6 +66,6 @@ def commit_without_marks(table: PaimonTable) -> None:
 
 
 def expire(table: PaimonTable, keep: int) -> None:
-    """Remove all but the latest snapshots."""
+    """Remove all except for the latest snapshots."""
     numbers = table.folder.snapshots.numbers()[:-keep]
     table.storage.delete(map(snapshot_path, numbers))

@@ -1,4 +1,4 @@
-"""A settled bucket has nothing on level 0, and the newest row of each key live."""
+"""After a compaction, level 0 of a bucket is empty and only the newest row of a key is live."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from tests.tables.paimon.small_tables import commit
 SEQUENCE = {"sequence.field": "at"}
 NO_VECTORS = {"deletion-vectors.enabled": "false"}
 MERGING = {"deletion-vectors.merge-on-read": "true"}
-LARGE_FILES = {"target-file-size": "1 kb"}  # of which no file of a test is less than 70 %
+LARGE_FILES = {"target-file-size": "1 kb"}  # no file of a test has less than 70 % of it
 
 
 def only_file(table: BucketTable) -> PlacedFile:
-    """The one file of the bucket."""
-    (found,) = table.bucket.files
-    return found
+    """The only file of the bucket."""
+    (file,) = table.bucket.files
+    return file
 
 
 def stored(table: BucketTable, placed: PlacedFile) -> list[tuple[Any, ...]]:
@@ -60,9 +60,9 @@ def test_a_file_alone_is_lifted_to_the_top_and_nothing_is_written(tmp_path: Path
     assert compaction is not None
     assert compaction.written == ()
     assert compaction.superseded == 0
-    assert [one.entry for one in compaction.removed] == [placed.entry]
+    assert [file.entry for file in compaction.removed] == [placed.entry]
     lifted = placed.entry.with_file(replace(placed.file, level=5))
-    assert [one.entry for one in compaction.added] == [lifted]
+    assert [written.entry for written in compaction.added] == [lifted]
     table.commit(compaction)
     assert table.rows() == {1: "a", 2: "b"}
     assert compact_bucket(table.keyed, table.bucket) is None
@@ -96,9 +96,11 @@ def test_marks_are_added_to_those_there_are_and_others_are_kept(tmp_path: Path) 
     entry = table.bucket.vectors[0]
     assert entry.rows == 2
     data = table.table.storage.source(f"index/{entry.name}").read(0, entry.size)
-    for place in entry.ranges or ():
-        blob = data[place.offset : place.offset + place.length]  # of 64 bits: with all around it
-        assert DeletionVector.from_bytes(blob, place.cardinality).bits == 64
+    for vector_range in entry.ranges or ():
+        blob = data[
+            vector_range.offset : vector_range.offset + vector_range.length
+        ]  # of 64 bits: with all around it
+        assert DeletionVector.from_bytes(blob, vector_range.cardinality).bits == 64
     assert table.rows() == {2: "b", 3: "C", 20: "t"}
 
 
@@ -107,7 +109,7 @@ def test_without_new_marks_the_index_file_stays(tmp_path: Path) -> None:
     old = table.put({1: "a", 2: "b"}, level=5)
     table.mark({old.file.name: [0]})
     (before,) = table.bucket.vectors
-    table.put({1: "A", 9: "i"})  # the row of key 1 is marked already
+    table.put({1: "A", 9: "i"})  # the row of key 1 is already marked
     compaction = compact_bucket(table.keyed, table.bucket)
     assert compaction is not None
     assert compaction.vectors == before
@@ -133,7 +135,7 @@ def test_vectors_of_files_that_are_gone_are_dropped(tmp_path: Path) -> None:
 
 
 def test_an_index_file_without_vectors_goes(tmp_path: Path) -> None:
-    """Java leaves one when a bucket has none any more; written anew, no writer would open it."""
+    """Java leaves one when a bucket has none any more; a rewritten one would open for no writer."""
     table = BucketTable(tmp_path)
     table.put({1: "a"})
     bucket = table.bucket
@@ -174,14 +176,14 @@ def test_rows_that_delete_are_not_written_again(tmp_path: Path) -> None:
     table.put({2: None, 4: "d", 9: None})
     table.commit(compact_bucket(table.keyed, table.bucket))
     assert table.marks == {old.file.name: [1]}
-    (new,) = [one for one in table.bucket.files if one.file.level == 4]
+    (new,) = [file for file in table.bucket.files if file.file.level == 4]
     assert stored(table, new) == [(4, "d", 4, 0)]
     assert new.file.delete_rows == 0
     assert table.rows() == {1: "a", 3: "c", 4: "d"}
 
 
 def test_rows_that_delete_are_found_though_the_manifest_counts_none(tmp_path: Path) -> None:
-    """pypaimon writes so; a file that is lifted as it is would show its deletes as rows."""
+    """pypaimon writes such files; moved up unchanged, their deletes would become rows."""
     table = BucketTable(tmp_path)
     lying = table.put({1: None, 2: "b"})
     entry = lying.entry.with_file(replace(lying.file, delete_rows=0, extra_files=("x",)))
@@ -241,7 +243,7 @@ def test_a_file_whose_keys_are_not_in_order_is_an_error(tmp_path: Path) -> None:
 
 
 def _repeat(table: BucketTable, placed: PlacedFile, rows: list[int]) -> PlacedFile:
-    """Replace a file by one with some of its rows, in another order or twice."""
+    """Replace a file by one with some of its rows, in another order, or twice."""
     storage = table.table.storage
     data = pq.read_table(io.BytesIO(storage.source(placed.path).read(0, placed.file.size)))
     out = io.BytesIO()
@@ -278,7 +280,7 @@ def test_large_files_are_lifted_as_they_are(tmp_path: Path) -> None:
 
 
 def test_level_zero_wins_whatever_the_numbers(tmp_path: Path) -> None:
-    """A writer of Java that opened the bucket before others wrote gives out numbers again."""
+    """A Java writer that opened the bucket before others wrote assigns numbers again."""
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5, number=100)
     middle = table.put({2: "B"}, level=4, number=200)
@@ -352,9 +354,9 @@ def test_runs_are_merged_where_no_level_is_free(tmp_path: Path) -> None:
     table.put({3: "0-3", 4: None, 5: "0-5"})
     compaction = compact_bucket(table.keyed, table.bucket)
     assert compaction is not None
-    assert {one.file.name for one in compaction.removed} >= {middle.file.name, low.file.name}
+    assert {file.file.name for file in compaction.removed} >= {middle.file.name, low.file.name}
     table.commit(compaction)
-    (merged,) = [one for one in table.bucket.files if one.file.name != top.file.name]
+    (merged,) = [file for file in table.bucket.files if file.file.name != top.file.name]
     assert merged.file.level == 2
     assert [row[:2] for row in stored(table, merged)] == [
         (1, "2-1"),
@@ -390,7 +392,7 @@ def test_full_leaves_files_of_the_top_level_alone_that_nothing_is_to_be_done_to(
     lifted = table.put({21: "u"}, level=4)
     compaction = compact_bucket(table.keyed, table.bucket, full=True)
     assert compaction is not None
-    assert [one.file.name for one in compaction.removed] == [marked.file.name, lifted.file.name]
+    assert [file.file.name for file in compaction.removed] == [marked.file.name, lifted.file.name]
     assert compaction.vectors is None
     table.commit(compaction)
     (new,) = table.levels.keys() - {kept.file.name, lifted.file.name}
@@ -403,13 +405,13 @@ def test_small_files_of_the_top_level_are_not_written_again_for_nothing(tmp_path
     for first in (1, 3):
         table.put({first: "a", first + 1: "b"}, level=5)
     bucket = table.bucket
-    unknown = [replace(one, entry=_uncounted(one.entry)) for one in bucket.files[:1]]
+    unknown = [replace(file, entry=_uncounted(file.entry)) for file in bucket.files[:1]]
     compaction = compact_bucket(
         table.keyed, replace(bucket, files=(*unknown, bucket.files[1])), full=True
     )
     assert (
         compaction is not None
-    )  # what has no count of deletes is written anew, with its neighbour
+    )  # a file without a count of deletes is rewritten together with its neighbour
     assert len(compaction.removed) == 2
     assert compact_bucket(table.keyed, bucket, full=True) is None
 
@@ -435,13 +437,13 @@ def test_without_vectors_only_a_full_compaction_does_anything(tmp_path: Path) ->
 def test_files_that_share_keys_never_come_to_one_level(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Java's writers would not open the bucket any more: it is looked at once more in the end."""
+    """Java's writers would not open the bucket any more: it is checked again at the end."""
     table = BucketTable(tmp_path, LARGE_FILES)
     table.put({1: "a", 5: "e", 7: "g"})
     table.put({3: "C", 5: "E", 9: "I"})
     before = sorted(table.table.storage.list().paths.to_pylist())
     monkeypatch.setattr(
-        bucket_compaction, "key_sections", lambda files, _schema: [[one] for one in files]
+        bucket_compaction, "key_sections", lambda files, _schema: [[file] for file in files]
     )
     with pytest.raises(FormatError, match=r"overlaps data-.* on level 5"):
         compact_bucket(table.keyed, table.bucket)
@@ -460,7 +462,7 @@ def test_vectors_of_a_bucket_without_files_go(tmp_path: Path) -> None:
 
 
 def test_work_does_the_same_elsewhere(tmp_path: Path) -> None:
-    """On Spark it is pickled, and so is what it gives."""
+    """On Spark it is pickled, and so is its result."""
     table = BucketTable(tmp_path)
     old = table.put({1: "a", 2: "b"}, level=5)
     table.put({2: "B"})
@@ -497,10 +499,10 @@ def test_rows_come_by_key_whatever_the_chunks(tmp_path: Path, chunk_rows: int) -
     files = [table.put({int(key): f"v{key}" for key in part}) for part in np.split(left, [7, 90])]
     dead = {files[1].file.name: DeletionVector([0, 3, 82])}
     runs = list(merge_rows(KeyReader(table.keyed), files, dead, chunk_rows=chunk_rows))
-    gone = {sorted(int(key) for key in left[7:90])[place] for place in (0, 3, 82)}
+    gone = {sorted(int(key) for key in left[7:90])[index] for index in (0, 3, 82)}
     expected = [key for key in range(200) if key not in gone]
-    found = [key for run in runs for key in run.rows.column("id").to_pylist()]
-    assert found == expected
+    keys = [key for run in runs for key in run.rows.column("id").to_pylist()]
+    assert keys == expected
     assert [value for run in runs for value in run.rows.column("v").to_pylist()] == [
         f"v{key}" for key in expected
     ]

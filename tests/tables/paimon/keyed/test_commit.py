@@ -1,4 +1,4 @@
-"""Others who commit between the plan of an upsert and its commits."""
+"""Others commit between the plan of an upsert and its commits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def put(table: alcid.PaimonTable, ids: list[int], name: str, kinds: list[str] | 
     return table.upsert(rows_of(ids, name, kinds), row_kind="kind")
 
 
-def found(path: Path) -> dict[int, str]:
+def names_by_id(path: Path) -> dict[int, str]:
     rows = alcid.paimon(path).scan().to_arrow()
     assert len(rows) == len(set(rows["id"].to_pylist()))
     return dict(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True))
@@ -36,16 +36,16 @@ def found(path: Path) -> dict[int, str]:
 def between(
     monkeypatch: pytest.MonkeyPatch, path: Path, act: Act, *, commit: int, times: int = 1
 ) -> list[int]:
-    """Let another act before a commit, counted from 1, and before as many after it."""
+    """Let another writer act before a commit, counted from 1, and before as many after it."""
     real, seen = Committer.commit, [0]
 
-    def committing(self: Committer, *given: Any, **named: Any) -> Any:
+    def committing(self: Committer, *arguments: Any, **named: Any) -> Any:
         seen[0] += 1
         if commit <= seen[0] < commit + times:
             with monkeypatch.context() as before:
                 before.setattr(Committer, "commit", real)
                 act(alcid.paimon(path))
-        return real(self, *given, **named)
+        return real(self, *arguments, **named)
 
     monkeypatch.setattr(Committer, "commit", committing)
     return seen
@@ -58,7 +58,7 @@ def replace_all(table: alcid.PaimonTable) -> None:
     put(table, [9, 10, 11], "other")
 
 
-# Of each: who acts, before which of our commits, and what is there in the end.
+# For each: who acts, before which of our commits, and the rows at the end.
 ACTS: dict[str, tuple[Act, int, dict[int, str]]] = {
     "replace": (replace_all, 1, {1: "ours", 10: "other", 11: "other"}),
     "upsert": (lambda t: put(t, [1, 9], "other"), 1, {1: "ours", 2: "base", 3: "base"}),
@@ -93,7 +93,7 @@ def test_it_is_as_if_one_came_after_the_other(
     put(table, [1, 2, 3], "base")
     between(monkeypatch, tmp_path, act, commit=commit)
     put(table, [1, 9], "ours", ["+U", "-D"])
-    assert found(tmp_path) == expected
+    assert names_by_id(tmp_path) == expected
     report = table.verify(progress=False)
     assert report.ok, str(report)
 
@@ -112,7 +112,7 @@ def test_who_is_always_too_late_gives_up_and_leaves_nothing(
         put(table, [1], "ours")
     assert seen == [3]
     monkeypatch.undo()
-    assert found(tmp_path) == {1: "base", 2: "base", 3: "base"} | dict.fromkeys(
+    assert names_by_id(tmp_path) == {1: "base", 2: "base", 3: "base"} | dict.fromkeys(
         (100, 101, 102), "other"
     )
     assert not table.verify(progress=False).leftovers

@@ -37,10 +37,10 @@ DAYS = [date(2026, 8, 1), date(2026, 8, 2)]
 def levels(table: PaimonTable) -> dict[Any, set[int]]:
     """The levels of the files of each partition."""
     table.refresh()
-    found: dict[Any, set[int]] = {}
+    by_partition: dict[Any, set[int]] = {}
     for placed in table.snapshot.placed:
-        found.setdefault(placed.folder.partition("/")[0], set()).add(placed.file.level)
-    return found
+        by_partition.setdefault(placed.folder.partition("/")[0], set()).add(placed.file.level)
+    return by_partition
 
 
 def kinds(table: PaimonTable) -> list[str]:
@@ -51,7 +51,7 @@ def kinds(table: PaimonTable) -> list[str]:
 
 
 def data_files(table: PaimonTable) -> set[str]:
-    """What lies in the folders of data and of indexes, whoever names it."""
+    """All files in the folders of data and of indexes, whoever names them."""
     paths = table.storage.list().paths.to_pylist()
     return {path for path in paths if "bucket-" in path or path.startswith("index/")}
 
@@ -60,12 +60,12 @@ def named_files(table: PaimonTable) -> set[str]:
     """The data files that any snapshot has named."""
     latest = table.folder.snapshots.latest()
     assert latest is not None
-    found: set[str] = set()
+    names: set[str] = set()
     for number in range(1, latest.id + 1):
         opened = PaimonTable(table.storage, snapshot_id=number, merge_on_read=True)
-        found |= {placed.path for placed in opened.snapshot.placed}
-        found |= {f"index/{one.name}" for one in opened.snapshot.state.indexes}
-    return found
+        names |= {placed.path for placed in opened.snapshot.placed}
+        names |= {f"index/{index.name}" for index in opened.snapshot.state.indexes}
+    return names
 
 
 def day_rows(day: date, ids: Sequence[int], value: str) -> pa.Table:
@@ -96,9 +96,9 @@ def partitioned(tmp_path: Path) -> PaimonTable:
 
 def as_set(table: PaimonTable) -> set[tuple[Any, ...]]:
     table.refresh()
-    found = table.scan().to_arrow()
-    assert len(found) == len(found.select(["dt", "id"]).group_by(["dt", "id"]).aggregate([]))
-    return {tuple(row.values()) for row in found.to_pylist()}
+    rows = table.scan().to_arrow()
+    assert len(rows) == len(rows.select(["dt", "id"]).group_by(["dt", "id"]).aggregate([]))
+    return {tuple(row.values()) for row in rows.to_pylist()}
 
 
 def test_all_files_of_a_bucket_become_one(partitioned: PaimonTable) -> None:
@@ -120,7 +120,7 @@ def test_all_files_of_a_bucket_become_one(partitioned: PaimonTable) -> None:
         seconds=report.seconds,
     )
     assert sum(file.rows for file in written) == len(rows) == 60
-    assert not [one for one in partitioned.snapshot.state.indexes if one.ranges]
+    assert not [index for index in partitioned.snapshot.state.indexes if index.ranges]
     assert data_files(partitioned) == named_files(partitioned)
 
 
@@ -213,7 +213,7 @@ def test_a_table_without_vectors_is_compacted(tmp_path: Path) -> None:
 
 
 def meddle(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> list[int]:
-    """After each round of work another does a step; how many buckets each round had."""
+    """After each round of work, another writer does a step; returns the buckets of each round."""
     left, rounds = list(steps), list[int]()
     real = compact_buckets
 
@@ -307,7 +307,7 @@ def test_a_schema_that_came_meanwhile_is_taken(
     other = PaimonTable(table.table.storage)
     rounds = meddle(monkeypatch, lambda: set_options(other, snapshot__num_retained__min="3"))
     report = compact(table.table)
-    assert rounds == [1, 0]  # what was written is of the schema before, and good
+    assert rounds == [1, 0]  # was written under the previous schema, and is valid
     assert report.buckets == 1
     assert table.rows() == {1: "a", 2: "B"}
     assert {placed.file.schema_id for placed in table.bucket.files} == {0}

@@ -1,4 +1,4 @@
-"""A compaction takes level 0, and as many runs as make room for it."""
+"""A compaction takes level 0, and as many runs as are needed to make room for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS = 6
 
 
 def file_of(name: str, level: int, size: int, *, delete_rows: int | None = 0) -> PlacedFile:
-    """A file of which nothing but its level and its size matter."""
+    """A file of which only level and size matter."""
     file = DataFile(
         name=name,
         size=size,
@@ -37,7 +37,7 @@ def file_of(name: str, level: int, size: int, *, delete_rows: int | None = 0) ->
 
 
 def bucket_of(sizes: Mapping[int, Sequence[int]], vectors: Sequence[str] | None = None) -> Bucket:
-    """Files by level, called `<level>-<number>`; and an index file of vectors of some."""
+    """Files by level, named `<level>-<number>`, and an index file of vectors for some."""
     files = [
         file_of(f"{level}-{number}", level, size)
         for level, some in sizes.items()
@@ -75,12 +75,12 @@ def bucket_of(sizes: Mapping[int, Sequence[int]], vectors: Sequence[str] | None 
 def test_level_zero_goes_below_the_runs_that_are_not_taken(
     sizes: dict[int, list[int]], taken: list[int], level: int
 ) -> None:
-    found = pick_runs(bucket_of(sizes), LEVELS)
-    assert found is not None
-    assert [one.file.name for one in found.files] == [
-        f"{one}-{number}" for one in taken for number in range(len(sizes[one]))
+    unit = pick_runs(bucket_of(sizes), LEVELS)
+    assert unit is not None
+    assert [file.file.name for file in unit.files] == [
+        f"{run_level}-{number}" for run_level in taken for number in range(len(sizes[run_level]))
     ]
-    assert found.output_level == level
+    assert unit.output_level == level
 
 
 def test_without_level_zero_nothing_is_taken() -> None:
@@ -88,13 +88,13 @@ def test_without_level_zero_nothing_is_taken() -> None:
     assert pick_runs(bucket_of({}), LEVELS) is None
 
 
-def test_all_goes_to_the_top_level() -> None:
+def test_everything_goes_to_the_top_level() -> None:
     for sizes, top in (({0: [1]}, 5), ({4: [1]}, 5), ({3: [1], 5: [1]}, 5), ({0: [1], 7: [1]}, 7)):
         bucket = bucket_of(sizes)
-        found = pick_all(bucket, LEVELS)
-        assert found is not None
-        assert found.files == bucket.files
-        assert found.output_level == top
+        unit = pick_all(bucket, LEVELS)
+        assert unit is not None
+        assert unit.files == bucket.files
+        assert unit.output_level == top
 
 
 def test_what_is_on_the_top_level_is_taken_only_for_its_deleted_rows() -> None:
@@ -102,13 +102,13 @@ def test_what_is_on_the_top_level_is_taken_only_for_its_deleted_rows() -> None:
     assert pick_all(bucket_of({5: [1, 1]}), LEVELS) is None
     assert pick_all(bucket_of({5: [1, 1]}, []), LEVELS) is None
     assert pick_all(bucket_of({5: [1, 1]}, ["5-1"]), LEVELS) is not None
-    for told in (1, None):  # a count that is unknown makes readers merge
-        files = (file_of("a", 5, 1, delete_rows=told),)
+    for deleted_count in (1, None):  # an unknown count makes readers merge
+        files = (file_of("a", 5, 1, delete_rows=deleted_count),)
         assert pick_all(Bucket(EMPTY, 0, "bucket-0/", files), LEVELS) is not None
 
 
 def test_there_is_always_a_level_above_zero() -> None:
     assert count_levels(bucket_of({}), 1) == 2
-    found = pick_runs(bucket_of({0: [1]}), 1)
-    assert found is not None
-    assert found.output_level == 1
+    unit = pick_runs(bucket_of({0: [1]}), 1)
+    assert unit is not None
+    assert unit.output_level == 1

@@ -1,4 +1,4 @@
-"""Deletes by predicate from tables with a primary key: exact rows, and rows that delete."""
+"""Deletes by predicate from tables with a primary key: exact rows, and delete records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 
 
 def table_of(path: Path, options: dict[str, str]) -> alcid.PaimonTable:
-    """Keys 0 to 99 in several files; the name is the key modulo 5, of every third key newer."""
+    """Keys 0 to 99 in several files; the name is the key modulo 5, newer for every third key."""
     table = create(path, primary_keys=["id"], options=options)
     table.upsert(rows_of(range(100)))
     table.upsert(rows_of(range(0, 100, 3), "newer"))
@@ -24,7 +24,7 @@ def table_of(path: Path, options: dict[str, str]) -> alcid.PaimonTable:
 
 
 def rows_of(ids: range, name: str | None = None) -> pa.Table:
-    names = [name or f"n{one % 5}" for one in ids]
+    names = [name or f"n{key % 5}" for key in ids]
     return pa.table({"id": pa.array(ids, pa.int64()), "name": names})
 
 
@@ -47,11 +47,11 @@ def ids_of(table: alcid.PaimonTable) -> list[int]:
 def test_exactly_the_rows_that_match_go(tmp_path: Path, options: dict[str, str]) -> None:
     table = table_of(tmp_path, options)
     report = table.delete("name = 'n1' OR id = 6")
-    gone = {one for one in range(100) if one % 3 and one % 5 == 1} | {6}
+    gone = {key for key in range(100) if key % 3 and key % 5 == 1} | {6}
     assert report.rows == len(gone)
     left = sorted(set(range(100)) - gone)
     assert ids_of(table) == left
-    table.upsert(rows_of(range(1, 7, 5)))  # 1 and 6 come again
+    table.upsert(rows_of(range(1, 7, 5)))  # 1 and 6 are inserted again
     assert ids_of(table) == sorted([*left, 1, 6])
     table.compact()
     assert ids_of(table) == sorted([*left, 1, 6])
@@ -82,7 +82,7 @@ def test_nothing_that_matches_makes_no_snapshot(tmp_path: Path) -> None:
 def test_rows_that_are_not_compacted_count_as_they_are(tmp_path: Path) -> None:
     table = table_of(tmp_path, VECTORS)
     table.upsert(rows_of(range(2), "unseen"), write_only=True)
-    # 0 was "newer" and 1 was "n1": what they are now counts, though batch reads do not see it.
+    # 0 was "newer" and 1 was "n1": the current values count, though batch reads do not see them.
     assert table.delete("name IN ('newer', 'n1') AND id < 3").rows == 0
     assert table.delete("name = 'unseen'").rows == 2
     assert ids_of(table) == list(range(2, 100))
@@ -100,7 +100,7 @@ def test_a_table_that_others_compact_gets_rows_that_delete_on_level_0(tmp_path: 
     assert ids_of(table) == list(range(10, 100))
 
 
-def test_what_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+def test_impossible_arguments_are_refused_and_change_nothing(tmp_path: Path) -> None:
     table = table_of(tmp_path, VECTORS)
     before = table.snapshot_id
     with pytest.raises(PredicateError):

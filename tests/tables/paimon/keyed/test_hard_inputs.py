@@ -1,4 +1,4 @@
-"""Upserts of rows that are hard to get right: many, few, the same, skewed, incomplete, wrong."""
+"""Upserts of difficult rows: many, few, the same, skewed, incomplete, wrong."""
 
 from __future__ import annotations
 
@@ -54,21 +54,21 @@ def rows_of(ids: Any, text: str = "n") -> pa.Table:
 
 
 def rows(table: PaimonTable) -> list[tuple[Any, ...]]:
-    """All rows, sorted; a table that was opened again says the same."""
-    found = table.scan().to_arrow()
+    """All rows, sorted; the same if the table is opened again."""
+    table_rows = table.scan().to_arrow()
     again = alcid.paimon(table.location).scan().to_arrow()
-    assert again.equals(found)
-    return sorted((tuple(row.values()) for row in found.to_pylist()), key=repr)
+    assert again.equals(table_rows)
+    return sorted((tuple(row.values()) for row in table_rows.to_pylist()), key=repr)
 
 
 def expected(*tables: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows of tables, the later one in place of the earlier of the same key."""
-    found = {row["id"]: tuple(row.values()) for one in tables for row in one.to_pylist()}
-    return sorted(found.values(), key=repr)
+    """The rows of tables, where a later row replaces an earlier one with its key."""
+    newest = {row["id"]: tuple(row.values()) for table in tables for row in table.to_pylist()}
+    return sorted(newest.values(), key=repr)
 
 
 def files(folder: Path) -> list[str]:
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file())
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def is_sound(table: PaimonTable, sample: float = 1.0) -> bool:
@@ -120,11 +120,11 @@ def test_the_same_upsert_twice_leaves_the_same_rows(
 def test_most_rows_of_an_upsert_have_one_key(tmp_path: Path, options: dict[str, str]) -> None:
     table = create(tmp_path, options=options)
     ids = np.where(np.arange(20_000) % 10 == 0, np.arange(20_000), 7)
-    given = rows_of(ids, "first").set_column(1, "name", rows_of(range(20_000)).column("name"))
-    table.upsert(given)
-    assert rows(table) == expected(given)
-    table.upsert(given.slice(0, 15_000))
-    assert rows(table) == expected(given, given.slice(0, 15_000))
+    upserted = rows_of(ids, "first").set_column(1, "name", rows_of(range(20_000)).column("name"))
+    table.upsert(upserted)
+    assert rows(table) == expected(upserted)
+    table.upsert(upserted.slice(0, 15_000))
+    assert rows(table) == expected(upserted, upserted.slice(0, 15_000))
     assert is_sound(table)
 
 
@@ -133,16 +133,16 @@ def test_nearly_all_rows_are_of_one_partition(tmp_path: Path, options: dict[str,
     table = create(
         tmp_path, {"dt": "STRING", **COLUMNS}, ("dt", "id"), options, partition_by=["dt"]
     )
-    given = rows_of(range(30_000))
+    upserted = rows_of(range(30_000))
     days = ["giant" if number % 1500 else f"day {number}" for number in range(30_000)]
-    given = given.add_column(0, "dt", pa.array(days))
-    table.upsert(given)
-    assert rows(table) == expected(given)
-    newer = given.take(pa.array(range(0, 30_000, 100))).set_column(
+    upserted = upserted.add_column(0, "dt", pa.array(days))
+    table.upsert(upserted)
+    assert rows(table) == expected(upserted)
+    newer = upserted.take(pa.array(range(0, 30_000, 100))).set_column(
         2, "name", pa.array(["newer"] * 300)
     )
     table.upsert(newer)
-    assert rows(table) == expected(given, newer)
+    assert rows(table) == expected(upserted, newer)
     assert is_sound(table)
 
 
@@ -151,13 +151,13 @@ def test_an_upsert_over_a_thousand_partitions(tmp_path: Path) -> None:
         tmp_path, {"day": "INT", **COLUMNS}, ("day", "id"), DYNAMIC, partition_by=["day"]
     )
     days = pa.array(np.arange(2000) % 1000, pa.int32())
-    given = rows_of(range(2000)).add_column(0, "day", days)
-    table.upsert(given)
+    upserted = rows_of(range(2000)).add_column(0, "day", days)
+    table.upsert(upserted)
     assert table.count() == 2000
     newer = rows_of(range(2000), "newer").add_column(0, "day", days)[950:1050]
     table.upsert(newer)
-    assert rows(table) == expected(given, newer)
-    assert len({one.entry.partition for one in table.snapshot.placed}) == 1000
+    assert rows(table) == expected(upserted, newer)
+    assert len({placed.entry.partition for placed in table.snapshot.placed}) == 1000
     assert is_sound(table, sample=0.02)
 
 
@@ -168,8 +168,8 @@ def test_files_of_several_row_groups_are_looked_up(tmp_path: Path) -> None:
     some = [0, GROUP_ROWS - 1, GROUP_ROWS, count - 1, count]
     table.upsert(rows_of(some, "newer"))
     assert table.count() == count + 1
-    found = table.scan("name LIKE 'newer%'").to_arrow()
-    assert sorted(found.column("id").to_pylist()) == some
+    newer = table.scan("name LIKE 'newer%'").to_arrow()
+    assert sorted(newer.column("id").to_pylist()) == some
     assert table.count("name LIKE 'n%' AND NOT name LIKE 'newer%'") == count - 4
     assert is_sound(table)
 
@@ -184,8 +184,8 @@ def test_keys_in_random_order(tmp_path: Path, options: dict[str, str], is_sorted
         rows_of(np.sort(ids) if is_sorted else ids, f"step {number} ")
         for number, ids in enumerate(drawn)
     ]
-    for given in tables:
-        table.upsert(given)
+    for upserted in tables:
+        table.upsert(upserted)
     assert rows(table) == expected(*tables)
     assert is_sound(table)
 
@@ -209,14 +209,14 @@ def test_of_rows_with_one_key_the_greatest_sequence_field_is_kept(
     columns = COLUMNS | {"version": "BIGINT"}
     table = create(tmp_path, columns, options=options | {"sequence.field": "version"})
 
-    def upsert(*given: tuple[int, str, int | None]) -> None:
-        table.upsert(pa.table(dict(zip(columns, zip(*given, strict=True), strict=True))))
+    def upsert(*changed_rows: tuple[int, str, int | None]) -> None:
+        table.upsert(pa.table(dict(zip(columns, zip(*changed_rows, strict=True), strict=True))))
 
     upsert((1, "a", 5), (1, "b", 3), (2, "c", None), (2, "d", None))
     assert rows(table) == [(1, "a", 5), (2, "d", None)]
     upsert((1, "e", 4), (2, "f", -9))  # an older one is dropped, any number is above null
     assert rows(table) == [(1, "a", 5), (2, "f", -9)]
-    upsert((1, "g", 5), (2, "h", None))  # of equal ones the later is kept
+    upsert((1, "g", 5), (2, "h", None))  # among equal ones the later is kept
     assert rows(table) == [(1, "g", 5), (2, "f", -9)]
     assert is_sound(table)
 
@@ -226,8 +226,8 @@ def test_changes_of_one_key_count_in_their_order(tmp_path: Path, options: dict[s
     table = create(tmp_path, options=options)
     table.upsert(rows_of([1, 2, 3, 4]))
     kinds = {1: ["-U", "+U"], 2: ["+U", "-D"], 3: ["-D", "+I", "-D"], 5: ["+I", "-D"], 6: ["-D"]}
-    given = [(number, kind) for number, each in kinds.items() for kind in each]
-    ids, named = [number for number, _ in given], [kind for _, kind in given]
+    given_changes = [(number, kind) for number, each in kinds.items() for kind in each]
+    ids, named = [number for number, _ in given_changes], [kind for _, kind in given_changes]
     changes = rows_of(ids, "new").append_column("op", pa.array(named))
     table.upsert(changes, row_kind="op")
     assert rows(table) == [(1, "new1"), (4, "n4")]
@@ -331,8 +331,8 @@ def test_keys_of_every_type(tmp_path: Path, kind: str, options: dict[str, str]) 
     upsert(values[::-1], 1)
     upsert(values[::2], 2)
     upsert(values[1:], 3)
-    found = {row["k"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
-    assert found == {values[0]: 2} | dict.fromkeys(values[1:], 3)
+    versions = {row["k"]: row["v"] for row in table.scan().to_arrow().to_pylist()}
+    assert versions == {values[0]: 2} | dict.fromkeys(values[1:], 3)
     assert table.count() == len(values)
     assert is_sound(table)
 
@@ -352,16 +352,16 @@ def test_keys_of_several_columns(tmp_path: Path, options: dict[str, str]) -> Non
 
     def upsert(some: Sequence[tuple[Any, ...]], version: int) -> None:
         parts = zip(names, zip(*some, strict=True), kinds, strict=True)
-        given = {name: pa.array(values, kind) for name, values, kind in parts}
-        table.upsert(pa.table(given | {"v": pa.array([version] * len(some), pa.int32())}))
+        key_columns = {name: pa.array(values, kind) for name, values, kind in parts}
+        table.upsert(pa.table(key_columns | {"v": pa.array([version] * len(some), pa.int32())}))
 
     upsert(keys, 1)
     upsert(keys[::3], 2)
-    found = {
+    versions = {
         (row["text"], row["number"], row["day"]): row["v"]
         for row in table.scan().to_arrow().to_pylist()
     }
-    assert found == dict.fromkeys(keys, 1) | dict.fromkeys(keys[::3], 2)
+    assert versions == dict.fromkeys(keys, 1) | dict.fromkeys(keys[::3], 2)
     assert table.count() == len(keys)
     assert is_sound(table)
 
@@ -386,14 +386,14 @@ def test_a_null_in_the_key_is_refused_and_nothing_is_written(
 def test_a_null_partition_of_the_key_is_refused(tmp_path: Path) -> None:
     table = create(tmp_path, {"dt": "STRING", **COLUMNS}, ("dt", "id"), FIXED, partition_by=["dt"])
     before = files(tmp_path)
-    given = rows_of([1, 2]).add_column(0, "dt", pa.array(["x", None]))
+    upserted = rows_of([1, 2]).add_column(0, "dt", pa.array(["x", None]))
     with pytest.raises(UnsupportedError, match="column dt: found null, expected NOT NULL"):
-        table.upsert(given)
+        table.upsert(upserted)
     assert files(tmp_path) == before
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("upserted", "problem"),
     [
         (pa.table({"name": ["a"]}), "column id: NOT NULL in the table, and not given"),
         (rows_of([1]).append_column("other", pa.array([1])), "other"),
@@ -401,11 +401,13 @@ def test_a_null_partition_of_the_key_is_refused(tmp_path: Path) -> None:
     ],
     ids=["no-key", "unknown", "twice"],
 )
-def test_columns_that_do_not_fit_are_refused(tmp_path: Path, given: pa.Table, problem: str) -> None:
+def test_columns_that_do_not_fit_are_refused(
+    tmp_path: Path, upserted: pa.Table, problem: str
+) -> None:
     table = create(tmp_path)
     before = files(tmp_path)
     with pytest.raises(ColumnError, match=problem):
-        table.upsert(given)
+        table.upsert(upserted)
     assert files(tmp_path) == before
 
 
@@ -419,24 +421,24 @@ def test_columns_that_do_not_fit_are_refused(tmp_path: Path, given: pa.Table, pr
     ],
     ids=["missing", "null", "other", "number"],
 )
-def test_kinds_that_are_none_are_refused(
+def test_unknown_row_kinds_are_refused(
     tmp_path: Path, change: Any, error: type[Exception], problem: str
 ) -> None:
     table = create(tmp_path)
     before = files(tmp_path)
-    given = rows_of([1, 2])
+    upserted = rows_of([1, 2])
     if change is not None:
-        given = given.append_column("op", change)
+        upserted = upserted.append_column("op", change)
     with pytest.raises(error, match=problem):
-        table.upsert(given, row_kind="op")
+        table.upsert(upserted, row_kind="op")
     assert files(tmp_path) == before
 
 
-@pytest.mark.parametrize("given", [{"id": [1]}, [(1, "a")], None], ids=["dict", "list", "none"])
-def test_what_is_no_table_of_rows_is_refused(tmp_path: Path, given: Any) -> None:
+@pytest.mark.parametrize("upserted", [{"id": [1]}, [(1, "a")], None], ids=["dict", "list", "none"])
+def test_not_a_table_of_rows_is_refused(tmp_path: Path, upserted: Any) -> None:
     table = create(tmp_path)
     with pytest.raises(UnsupportedError, match="expected a Spark DataFrame or an Arrow table"):
-        table.upsert(given)
+        table.upsert(upserted)
 
 
 def test_a_table_without_a_key_takes_no_upsert(tmp_path: Path) -> None:
@@ -467,14 +469,14 @@ def test_narrower_types_are_widened_and_find_the_same_keys(tmp_path: Path) -> No
         ]
     )
     values = [[1, 2, 3], [Decimal("1.25")] * 3, [0.5, 1.5, 2.5], ["a", "b", "a"]]
-    given = pa.table([pa.array(one) for one in values], list(columns))
-    table.upsert(given.cast(wide))
-    table.upsert(given.slice(1).cast(narrow))
-    table.upsert(given.slice(2).cast(narrow).to_batches()[0])
-    assert rows(table) == [tuple(row.values()) for row in given.to_pylist()]
+    upserted = pa.table([pa.array(value) for value in values], list(columns))
+    table.upsert(upserted.cast(wide))
+    table.upsert(upserted.slice(1).cast(narrow))
+    table.upsert(upserted.slice(2).cast(narrow).to_batches()[0])
+    assert rows(table) == [tuple(row.values()) for row in upserted.to_pylist()]
     assert table.scan().to_arrow().schema.types == wide.types
     with pytest.raises(UnsupportedError, match="column id: double does not go into int64"):
-        table.upsert(given.set_column(0, "id", pa.array([1.0, 2.0, 3.0])))
+        table.upsert(upserted.set_column(0, "id", pa.array([1.0, 2.0, 3.0])))
     assert is_sound(table)
 
 
@@ -514,14 +516,14 @@ def test_rows_of_older_schemas_are_replaced_and_compacted(
         primary_keys=("key",),
         highest_field_id=9,
     )
-    given = pa.table({"key": [3, 4], "title": ["t3", "t4"], "added": ["x", "y"]})
-    table.upsert(given)
+    upserted = pa.table({"key": [3, 4], "title": ["t3", "t4"], "added": ["x", "y"]})
+    table.upsert(upserted)
     four = [(None, "n1", 1), (None, "n2", 2), ("x", "t3", 3), ("y", "t4", 4)]
     assert rows(table) == sorted(four, key=repr)
     table.delete("key = 2")
     table.compact()
     assert rows(table) == sorted([four[0], *four[2:]], key=repr)
-    assert {one.file.schema_id for one in table.snapshot.placed} <= {0, 1}
+    assert {placed.file.schema_id for placed in table.snapshot.placed} <= {0, 1}
     assert is_sound(table)
 
 

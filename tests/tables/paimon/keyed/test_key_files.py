@@ -1,4 +1,4 @@
-"""Files of a table with a primary key are what Java writes of the same rows."""
+"""Files of a table with a primary key equal those that Java writes for the same rows."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def keyed_table(
     indexes: dict[str, Any] | None = None,
 ) -> KeyedTable:
     """A table without snapshots."""
-    given = {"bucket": "1", **(options or {})}
+    table_options = {"bucket": "1", **(options or {})}
     types = [(name, DataType.parse(kind)) for name, kind in columns.items()]
-    schema = TableSchema.of(types, keys, partitions or [], given)
+    schema = TableSchema.of(types, keys, partitions or [], table_options)
     return KeyedTable(
         Storage.open(str(folder)),
         schema,
         {0: schema},
-        TableOptions.parse(given, has_primary_key=True),
+        TableOptions.parse(table_options, has_primary_key=True),
         tuple(parse_options(indexes)) if indexes else (),
         Encoding("zstd", 1, int96=has_nanoseconds(schema)),
     )
@@ -69,17 +69,18 @@ def keyed_table(
 def run_of(
     keyed: KeyedTable, rows: dict[str, list[Any]], kinds: list[int] | None = None
 ) -> SortedRun:
-    """Rows with the sequence numbers 10, 11, ...; columns that are not given are null."""
+    """Rows with the sequence numbers 10, 11, ...; missing columns are null."""
     count = len(next(iter(rows.values())))
     stored = stored_schema(keyed.schema)
     table = pa.Table.from_arrays(
-        [pa.array(rows.get(one.name, [None] * count), one.type) for one in stored], schema=stored
+        [pa.array(rows.get(field.name, [None] * count), field.type) for field in stored],
+        schema=stored,
     )
     return SortedRun(table, np.arange(10, 10 + count), np.array(kinds or [0] * count, np.int8))
 
 
 def values_of(file: DataFile, schema: TableSchema) -> list[Any]:
-    """The bounds and nulls of the columns of a file."""
+    """The bounds and null counts of the columns of a file."""
     stats = file.value_stats
     kinds = [schema.types[name] for name in file.stats_columns or schema.names]
     bounds = unpack_rows([stats.minimum, stats.maximum], kinds)
@@ -117,8 +118,8 @@ def test_a_file_and_its_entry(tmp_path: Path) -> None:
     assert listing(tmp_path) == written.paths == [f"bucket-0/{file.name}"]
     assert (tmp_path / written.paths[0]).stat().st_size == file.size
 
-    found = pq.ParquetFile(tmp_path / written.paths[0])
-    described = str(found.schema).splitlines()[2:-1]
+    parquet_file = pq.ParquetFile(tmp_path / written.paths[0])
+    described = str(parquet_file.schema).splitlines()[2:-1]
     assert described == [
         "  required int32 field_id=1073741823 _KEY_id;",
         "  required int64 field_id=2147483646 _SEQUENCE_NUMBER;",
@@ -128,14 +129,16 @@ def test_a_file_and_its_entry(tmp_path: Path) -> None:
         "  optional double field_id=2 score;",
         "  optional int32 field_id=3 day;",
     ]
-    assert found.read().select(["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND"]).to_pydict() == {
+    assert parquet_file.read().select(
+        ["_KEY_id", "_SEQUENCE_NUMBER", "_VALUE_KIND"]
+    ).to_pydict() == {
         "_KEY_id": [-2, 1, 300],
         "_SEQUENCE_NUMBER": [10, 11, 12],
         "_VALUE_KIND": [0, 3, 2],
     }
 
 
-def test_keys_of_several_columns_stand_in_front_in_the_order_of_the_key(tmp_path: Path) -> None:
+def test_keys_of_several_columns_come_first_in_the_order_of_the_key(tmp_path: Path) -> None:
     keyed = keyed_table(tmp_path, ["name", "day", "id"], partitions=["day"])
     run = run_of(keyed, {"id": [7, 5], "name": ["a", "b" * 20], "day": [3, 3]})
     (written,) = write_sorted_run(keyed, BUCKET, [run], level=5, source=1)
@@ -146,7 +149,7 @@ def test_keys_of_several_columns_stand_in_front_in_the_order_of_the_key(tmp_path
     kinds = [DataType.parse("STRING"), DataType("INT")]
     keys = unpack_rows([file.min_key, file.max_key], kinds)
     assert [key.to_pylist() for key in keys] == [["a", "b" * 20], [7, 5]]
-    # Of each column its own bounds, and nothing is cut.
+    # Each column has its own bounds, and nothing is truncated.
     bounds = unpack_rows([file.key_stats.minimum, file.key_stats.maximum], kinds)
     assert [bound.to_pylist() for bound in bounds] == [["a", "b" * 20], [5, 7]]
     assert (file.level, file.source, file.delete_rows) == (5, 1, 0)
@@ -169,10 +172,12 @@ def test_runs_are_rolled_into_files_whose_keys_do_not_overlap(tmp_path: Path, ro
     whole = run_of(
         keyed, {"id": list(range(rows))}, [3 if row == rows - 1 else 0 for row in range(rows)]
     )
-    places = np.split(np.arange(rows), range(50_000, rows + 50_000, 50_000))
-    chunks = [whole.take(part) for part in places]
+    positions = np.split(np.arange(rows), range(50_000, rows + 50_000, 50_000))
+    chunks = [whole.take(part) for part in positions]
     assert not len(chunks[-1])
-    written = [one.entry.file for one in write_sorted_run(keyed, BUCKET, chunks, level=0, source=0)]
+    written = [
+        placed.entry.file for placed in write_sorted_run(keyed, BUCKET, chunks, level=0, source=0)
+    ]
     sizes = [GROUP_ROWS] * (rows // GROUP_ROWS) + [rows % GROUP_ROWS]
     assert [file.rows for file in written] == [size for size in sizes if size]
     ends = np.cumsum([file.rows for file in written])
@@ -304,8 +309,8 @@ def test_keys_of_every_type_are_read_again(tmp_path: Path, kind: str, values: li
         [written.entry.file.min_key, written.entry.file.max_key], [DataType.parse(kind)]
     )[0].to_pylist()
     assert repr([least, most]) == repr([values[0], values[-1]])
-    (found,) = KeyReader(keyed).runs(written.placed)
-    assert repr(found.rows.to_pylist()) == repr(run.rows.to_pylist())
+    (keyed_run,) = KeyReader(keyed).runs(written.placed)
+    assert repr(keyed_run.rows.to_pylist()) == repr(run.rows.to_pylist())
 
 
 def test_a_file_that_cannot_be_put_leaves_nothing(
@@ -346,16 +351,16 @@ def test_java_writes_the_same(tmp_path: Path, version: str, name: str) -> None:
             keyed, bucket, runs, level=java.level, source=java.source or 0
         )
         ours = written.entry.file
-        for one in (
+        for attribute in (
             "rows", "min_key", "max_key", "key_stats", "min_sequence",
             "max_sequence", "schema_id", "level", "delete_rows", "source", "stats_columns",
         ):  # fmt: skip
-            assert getattr(ours, one) == getattr(java, one), one
-        # A least value of 0.0 is -0.0 in ours.
+            assert getattr(ours, attribute) == getattr(java, attribute), attribute
+        # A minimum of 0.0 is -0.0 in ours.
         assert values_of(ours, files.schema) == values_of(java, files.schema)
         assert written.entry.total_buckets == placed.entry.total_buckets
         own, theirs = (
-            pq.ParquetFile(tmp_path / name / one.path) for one in (written.placed, placed)
+            pq.ParquetFile(tmp_path / name / file.path) for file in (written.placed, placed)
         )
         assert own.read().equals(theirs.read())
         assert str(own.schema).splitlines()[2:] == str(theirs.schema).splitlines()[2:]

@@ -1,4 +1,4 @@
-"""Rows of files with keys are read as the table has them now, whatever wrote them and when."""
+"""Rows of files with keys are read in the current schema, whoever wrote them and when."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OLD = TableSchema.of(
     [],
     {"bucket": "1", "sequence.field": "age"},
 )
-NEW = replace(  # the key is renamed and wider, `name` comes last, `added` is new
+NEW = replace(  # the key is renamed and widened, `name` is last, `added` is new
     OLD,
     id=1,
     fields=(
@@ -72,14 +72,14 @@ TYPES = {
 
 
 def reader(folder: Path, schema: TableSchema = NEW) -> KeyReader:
-    schemas = {one.id: one for one in (OLD, NEW, schema)}
+    schemas = {each.id: each for each in (OLD, NEW, schema)}
     options = TableOptions.parse(schema.options, has_primary_key=True)
     storage = Storage.open(str(folder))
     return KeyReader(KeyedTable(storage, schema, schemas, options, (), Encoding("zstd")))
 
 
 def written(folder: Path, rows: pa.Table, name: str = "data-0.parquet") -> PlacedFile:
-    """A file of row groups, or stripes, of three rows, of the old schema."""
+    """A file with row groups, or stripes, of three rows, in the old schema."""
     (folder / "bucket-0").mkdir(exist_ok=True)
     path = folder / "bucket-0" / name
     if name.endswith("orc"):
@@ -114,14 +114,14 @@ def test_keys_are_those_of_the_present_schema(
     tmp_path: Path, name: str, without: tuple[str, ...]
 ) -> None:
     deleted = DeletionVector([2])
-    found = reader(tmp_path).keys(written(tmp_path, table(without), name), deleted)
-    assert [key.type for key in found.keys] == [pa.int64()]
-    assert [key.to_pylist() for key in found.keys] == [ROWS["id"]]
-    assert [column.type for column in found.sequence] == [pa.int64()]
-    assert [column.to_pylist() for column in found.sequence] == [ROWS["age"]]
-    assert np.asarray(found.sequence_numbers).tolist() == ROWS["_SEQUENCE_NUMBER"]
-    assert np.asarray(found.kinds).tolist() == ROWS["_VALUE_KIND"]
-    assert (found.level, found.deleted, found.name) == (4, deleted, f"bucket-0/{name}")
+    key_rows = reader(tmp_path).keys(written(tmp_path, table(without), name), deleted)
+    assert [key.type for key in key_rows.keys] == [pa.int64()]
+    assert [key.to_pylist() for key in key_rows.keys] == [ROWS["id"]]
+    assert [column.type for column in key_rows.sequence] == [pa.int64()]
+    assert [column.to_pylist() for column in key_rows.sequence] == [ROWS["age"]]
+    assert np.asarray(key_rows.sequence_numbers).tolist() == ROWS["_SEQUENCE_NUMBER"]
+    assert np.asarray(key_rows.kinds).tolist() == ROWS["_VALUE_KIND"]
+    assert (key_rows.level, key_rows.deleted, key_rows.name) == (4, deleted, f"bucket-0/{name}")
 
 
 @every_format
@@ -152,12 +152,12 @@ def test_chosen_rows(
     name: str, tmp_path_factory: pytest.TempPathFactory, positions: list[int]
 ) -> None:
     folder = tmp_path_factory.mktemp("table")
-    found = reader(folder).take(written(folder, table(), name), np.array(positions, np.int64))
-    assert found.rows.schema.equals(stored_schema(NEW), check_metadata=True)
+    read = reader(folder).take(written(folder, table(), name), np.array(positions, np.int64))
+    assert read.rows.schema.equals(stored_schema(NEW), check_metadata=True)
     for values, column in (
-        (found.rows.column("name").to_pylist(), "name"),
-        (found.numbers.tolist(), "_SEQUENCE_NUMBER"),
-        (found.kinds.tolist(), "_VALUE_KIND"),
+        (read.rows.column("name").to_pylist(), "name"),
+        (read.numbers.tolist(), "_SEQUENCE_NUMBER"),
+        (read.kinds.tolist(), "_VALUE_KIND"),
     ):
         assert values == [ROWS[column][row] for row in positions]
 
@@ -177,8 +177,8 @@ def test_row_groups_without_a_chosen_row_are_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("positions", [[0, 7], [-1, 2]], ids=str)
 def test_rows_that_are_not_there(tmp_path: Path, positions: list[int]) -> None:
     file = written(tmp_path, table())
-    told = f"found {positions[0]} to {positions[1]}, expected 0 to 6"
-    with pytest.raises(FormatError, match=told):
+    problem = f"found {positions[0]} to {positions[1]}, expected 0 to 6"
+    with pytest.raises(FormatError, match=problem):
         reader(tmp_path).take(file, np.array(positions))
 
 
@@ -222,9 +222,9 @@ def test_a_value_that_the_present_type_does_not_have(tmp_path: Path) -> None:
 
 def test_a_sequence_field_that_older_files_do_not_have_is_null(tmp_path: Path) -> None:
     by_added = replace(NEW, options={"bucket": "1", "sequence.field": "added"})
-    found = reader(tmp_path, by_added).keys(written(tmp_path, table()))
-    assert [column.to_pylist() for column in found.sequence] == [[None] * 7]
-    assert [column.type for column in found.sequence] == [pa.float64()]
+    key_rows = reader(tmp_path, by_added).keys(written(tmp_path, table()))
+    assert [column.to_pylist() for column in key_rows.sequence] == [[None] * 7]
+    assert [column.type for column in key_rows.sequence] == [pa.float64()]
 
 
 def test_keys_of_rows_in_memory_are_of_the_types_of_those_in_files(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_keys_of_rows_in_memory_are_of_the_types_of_those_in_files(tmp_path: Pat
         [1],
     ]  # a nanosecond
     rows = pa.Table.from_arrays(
-        [pa.array(one, field.type) for one, field in zip(values, stored, strict=True)],
+        [pa.array(column, field.type) for column, field in zip(values, stored, strict=True)],
         schema=stored,
     )
     read = reader(tmp_path, schema)
@@ -260,7 +260,7 @@ def test_keys_of_rows_in_memory_are_of_the_types_of_those_in_files(tmp_path: Pat
         (in_file.keys, in_memory.keys),
         (in_file.sequence, in_memory.sequence),
     ):
-        assert [one.type for one in of_file] == [one.type for one in of_memory]
-        assert all(one.equals(other) for one, other in zip(of_file, of_memory, strict=True))
+        assert [column.type for column in of_file] == [column.type for column in of_memory]
+        assert all(column.equals(other) for column, other in zip(of_file, of_memory, strict=True))
     assert in_memory.level == 0
     assert run.rows.equals(rows)

@@ -1,4 +1,4 @@
-"""An upsert that is killed: nothing of it is seen, or all of it, once somebody compacts."""
+"""A killed upsert: none of it is seen, or all of it, once somebody compacts."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _rows(table: alcid.PaimonTable) -> dict[int, str]:
-    found = table.scan().to_arrow()
-    assert len(found) == len(set(found["id"].to_pylist()))
-    return dict(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+    rows = table.scan().to_arrow()
+    assert len(rows) == len(set(rows["id"].to_pylist()))
+    return dict(zip(rows["id"].to_pylist(), rows["name"].to_pylist(), strict=True))
 
 
 def _is_appended(step: str) -> bool:

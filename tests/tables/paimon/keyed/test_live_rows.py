@@ -131,20 +131,22 @@ def test_keys_of_other_types_are_refused() -> None:
 
 
 @given(tables(), st.booleans())
-def test_the_same_rows_lose_as_when_all_are_merged(files: list[File], descending: bool) -> None:
+def test_the_same_rows_are_superseded_as_in_a_merge_of_all(
+    files: list[File], descending: bool
+) -> None:
     *older, last = files
     new = _unique(last)
-    wanted = {rank(key) for key in new.keys}
+    new_ranks = {rank(key) for key in new.keys}
     old = [file.key_rows() for file in older]
-    found = look_up(old, new.key_rows(), descending=descending)
+    result = look_up(old, new.key_rows(), descending=descending)
     *marked, beaten = superseded_rows([*old, new.key_rows()], descending=descending)
     expected, present = [], set()
     for file, vector in zip(older, marked, strict=True):
         live = [row for row in range(len(file.keys)) if row not in (file.deleted or ())]
-        met = [row for row in live if rank(file.keys[row]) in wanted]
+        met = [row for row in live if rank(file.keys[row]) in new_ranks]
         expected.append([row for row in met if row in vector])
         present |= {rank(file.keys[row]) for row in met if not file.kinds[row] & 1}
-    assert outcome(found) == (
+    assert outcome(result) == (
         expected,
         list(beaten),
         [row for row, key in enumerate(new.keys) if rank(key) in present],
@@ -181,7 +183,7 @@ def test_a_search_finds_what_ranking_finds(
 
     def both(values: list[int]) -> tuple[KeyRows, KeyRows]:
         rows = replace(rows_of([0] * len(values)), keys=[keys(values)])
-        # Of two columns the first is the same everywhere: such keys are ranked.
+        # The first of two columns is constant: such keys are ranked.
         return rows, replace(rows, keys=[pa.array([0] * len(values), pa.int8()), keys(values)])
 
     files = [both(sorted(values)) for values in older]

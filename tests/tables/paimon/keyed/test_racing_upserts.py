@@ -1,4 +1,4 @@
-"""Processes that upsert at once: as if they had upserted one after the other."""
+"""Concurrent upserts by processes: as if they had upserted one after the other."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_upserts_of_four_processes_are_as_if_one_after_the_other(
             names.append(snapshot.commit_user)
             _apply(rows, rows_of_round(snapshot.commit_user))
     assert len(set(names)) == len(names)
-    # A round whose rows only delete what is not there makes no snapshot.
+    # A round that only deletes missing rows makes no snapshot.
     every = {f"{worker}-{number}" for worker in range(WORKERS) for number in range(ROUNDS)}
     assert set(names) <= every
     assert len(names) > len(every) * 0.9
     table.compact()
-    found = table.scan(columns=["id", "name"]).to_arrow().to_pydict()
-    assert dict(zip(found["id"], found["name"], strict=True)) == rows
-    assert len(found["id"]) == len(rows)
+    stored = table.scan(columns=["id", "name"]).to_arrow().to_pydict()
+    assert dict(zip(stored["id"], stored["name"], strict=True)) == rows
+    assert len(stored["id"]) == len(rows)
     report = table.verify(progress=False)
     assert report.ok, str(report)
 

@@ -1,4 +1,4 @@
-"""What an upsert, or a compaction, cannot follow is refused by name, before anything is written."""
+"""What an upsert or a compaction does not support is refused by name, before any write."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ KEY_INDEXES = "indexes over the primary key would not be kept up; write with Pai
 
 
 def rows(**changed: pa.Array) -> pa.Table:
-    given: dict[str, Any] = {"id": [1, 2], "dt": ["a", "b"], "name": ["x", "y"]}
-    return pa.table(given | {"kind": ["+I", "+I"], "size": pa.array([1, 2], pa.int32())} | changed)
+    columns: dict[str, Any] = {"id": [1, 2], "dt": ["a", "b"], "name": ["x", "y"]}
+    return pa.table(
+        columns | {"kind": ["+I", "+I"], "size": pa.array([1, 2], pa.int32())} | changed
+    )
 
 
 def keyed(
@@ -46,12 +48,12 @@ def keyed(
 
 
 def files_of(table: PaimonTable) -> list[str]:
-    found: list[str] = table.storage.list(hidden=True).paths.to_pylist()
-    return sorted(found)
+    paths: list[str] = table.storage.list(hidden=True).paths.to_pylist()
+    return sorted(paths)
 
 
 def refused(table: PaimonTable, operation: str) -> str:
-    """What the operation says; nothing has been written."""
+    """The error of the operation; nothing has been written."""
     before = files_of(table)
     run: Callable[[], object] = table.compact
     if operation == "upsert":
@@ -63,7 +65,7 @@ def refused(table: PaimonTable, operation: str) -> str:
     return str(error.value)
 
 
-# Key, value, why, and whether compactions are refused too.
+# Key, value, reason, and whether compactions are refused too.
 PARQUET_ONLY = (
     "only parquet is written; after Paimon's ALTER TABLE ... SET ('file.format' = 'parquet') "
     "new files are, and old ones stay"
@@ -157,7 +159,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why", "_compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+    ("key", "value", "why", "_compacts"), REFUSED, ids=[f"{case[0]}={case[1]}" for case in REFUSED]
 )
 def test_an_upsert_refuses_an_option_by_name(
     tmp_path: Path, key: str, value: str, why: str, _compacts: bool
@@ -167,7 +169,7 @@ def test_an_upsert_refuses_an_option_by_name(
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{case[0]}={case[1]}" for case in REFUSED]
 )
 def test_a_compaction_refuses_what_files_and_commits_must_do(
     tmp_path: Path, key: str, value: str, why: str, compacts: bool
@@ -176,7 +178,7 @@ def test_a_compaction_refuses_what_files_and_commits_must_do(
     if compacts:
         assert refused(table, "compact") == f"{key}={value}: cannot compact the table: {why}"
     else:
-        table.compact()  # of a table without rows
+        table.compact()  # for a table without rows
         assert table.snapshot_id is None
 
 
@@ -275,7 +277,8 @@ def test_a_default_value_stops_an_upsert_and_no_compaction(tmp_path: Path) -> No
     table = keyed(tmp_path, {})
     before = table.folder.latest_schema()
     fields = [
-        replace(one, default_value="7") if one.name == "size" else one for one in before.fields
+        replace(field, default_value="7") if field.name == "size" else field
+        for field in before.fields
     ]
     after = replace(before, id=1, fields=tuple(fields))
     table.storage.create("schema/schema-1", after.to_json())
@@ -304,7 +307,7 @@ def test_a_delete_on_a_table_that_ignores_deletes_is_refused(tmp_path: Path) -> 
     assert files_of(table) == before
 
 
-# What only matters where rows come, new partitions above all.
+# What only matters for new rows, above all in new partitions.
 NOT_OF_DELETES = {
     "bucket-function.type",
     "metastore.partitioned-table",
@@ -315,7 +318,7 @@ NOT_OF_DELETES = {
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{one[0]}={one[1]}" for one in REFUSED]
+    ("key", "value", "why", "compacts"), REFUSED, ids=[f"{case[0]}={case[1]}" for case in REFUSED]
 )
 def test_a_delete_refuses_what_rows_that_delete_must_do(
     tmp_path: Path, key: str, value: str, why: str, compacts: bool
@@ -343,8 +346,8 @@ def test_a_delete_refuses_what_rows_that_delete_must_do(
 
 
 def seen(table: PaimonTable) -> list[tuple[int, str]]:
-    found = table.scan(columns=["id", "name"]).to_arrow().to_pylist()
-    return sorted((row["id"], row["name"]) for row in found)
+    listed = table.scan(columns=["id", "name"]).to_arrow().to_pylist()
+    return sorted((row["id"], row["name"]) for row in listed)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +394,7 @@ def new_table(
     )
 
 
-def test_a_new_table_takes_no_bucket_key_beside_its_primary_key(tmp_path: Path) -> None:
+def test_a_new_table_takes_no_bucket_key_besides_its_primary_key(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as error:
         new_table(
             tmp_path,

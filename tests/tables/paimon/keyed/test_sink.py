@@ -1,4 +1,4 @@
-"""`upsert_sink`: a batch is in the table once, whoever gives it again, and whatever was killed."""
+"""`upsert_sink`: a batch is in the table once, whoever sends it again, and whatever was killed."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ def test_a_batch_is_two_snapshots_with_its_number(tmp_path: Path) -> None:
     assert (report.rows, report.snapshot_id, table.snapshot_id) == (2, 3, 3)
     assert history(table, 2) == [(2, "APPEND", 7), (3, "COMPACT", 7)]
     snapshots = [table.folder.snapshots.get(number) for number in (2, 3)]
-    assert {one.commit_user for one in snapshots} == {"alcid-sink-s"}
+    assert {snapshot.commit_user for snapshot in snapshots} == {"alcid-sink-s"}
     marks = [
-        SinkProgress.parse((one.properties or {})["alcid.sink.s"], file="") for one in snapshots
+        SinkProgress.parse((snapshot.properties or {})["alcid.sink.s"], file="")
+        for snapshot in snapshots
     ]
     assert [(mark.batch, mark.query) for mark in marks] == [(7, None)] * 2
     assert names_of(table) == OLD | {0: "new", 10: "new"}
@@ -86,7 +87,7 @@ def test_batch_ids_may_jump(tmp_path: Path) -> None:
     for batch in (3, 4, 90, 2**62):
         assert sink(rows_of({0: str(batch)}), batch) is not None
         assert sink(rows_of({0: "again"}), batch) is None
-    assert [one for _, _, one in history(table, 2)] == [3, 3, 4, 4, 90, 90, 2**62, 2**62]
+    assert [batch_id for _, _, batch_id in history(table, 2)] == [3, 3, 4, 4, 90, 90, 2**62, 2**62]
     assert names_of(table) == OLD | {0: str(2**62)}
 
 
@@ -111,7 +112,7 @@ def test_a_batch_without_rows_makes_no_snapshot(tmp_path: Path) -> None:
     assert names_of(table) == OLD | {3: "x"}
 
 
-def test_sinks_of_other_names_go_on_beside_each_other(tmp_path: Path) -> None:
+def test_sinks_with_other_names_continue_independently(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     names = ["s", "S", "s.t", 'a "q" b\\c/d', "größe 🐦", "{}", "-1"]
     sinks = [alcid.upsert_sink(table, name) for name in names]
@@ -157,7 +158,7 @@ def test_commits_of_this_library_carry_the_mark_past_expiry(tmp_path: Path) -> N
     assert names_of(table) == OLD | {0: "by another"}
 
 
-def test_what_has_expired_is_told_once_and_written_again(tmp_path: Path) -> None:
+def test_an_expired_batch_is_reported_once_and_written_again(tmp_path: Path) -> None:
     table = keyed_table(tmp_path)
     old = alcid.upsert_sink(table, "s")
     old(rows_of({0: "a"}), 4)
@@ -165,9 +166,9 @@ def test_what_has_expired_is_told_once_and_written_again(tmp_path: Path) -> None
     expire(table, 1)
     assert old(rows_of({0: "again"}), 4) is None  # it has seen the mark
     sink = alcid.upsert_sink(table, "s")
-    with pytest.warns(AlcidWarning, match=r"sink s: .* batch 4 may be written a second") as told:
+    with pytest.warns(AlcidWarning, match=r"sink s: .* batch 4 may be written a second") as caught:
         assert sink(rows_of({0: "a"}), 4) is not None
-    assert len(told) == 1
+    assert len(caught) == 1
     assert sink(rows_of({0: "b"}), 5) is not None
     assert names_of(table) == OLD | {0: "b"}
 
@@ -195,7 +196,7 @@ def test_of_two_live_sinks_the_older_is_refused(tmp_path: Path) -> None:
 
 
 class Interrupted(Storage):
-    """A storage in whose way something happens, once, before a snapshot gets its name."""
+    """A storage in which something happens, once, before a snapshot gets its name."""
 
     happens: Any = None
     snapshots = 1
@@ -236,7 +237,7 @@ def test_a_batch_is_seen_whole_though_another_takes_over_in_its_midst(tmp_path: 
     assert sink(ours, 0) is not None
     everything = dict.fromkeys(range(10), "this") | {0: "other"}
     assert names_of(table) == everything
-    # Who takes over compacts the other batch along with its own.
+    # The successor compacts the other batch along with its own.
     assert history(table, 2) == [(2, "APPEND", 0), (3, "APPEND", 1), (4, "COMPACT", 1)]
     assert other(theirs, 1) is None  # the last snapshot says that it has batch 1
     with pytest.raises(ConflictError, match="another sink of this name is live"):
@@ -247,7 +248,7 @@ def test_a_batch_is_seen_whole_though_another_takes_over_in_its_midst(tmp_path: 
 
 
 def give_all(location: str, number: int, batches: int) -> int:
-    """Give batches to sinks, each time to a new one after a conflict; how many were written."""
+    """Send batches to sinks, to a new one after each conflict; returns how many were written."""
     written = 0
     sink = alcid.upsert_sink(alcid.paimon(location), "s")
     for batch in range(batches):
@@ -266,7 +267,7 @@ def test_sinks_that_race_for_every_batch_write_each_once(tmp_path: Path) -> None
         written = list(pool.map(lambda number: give_all(location, number, batches), range(3)))
     assert sum(written) == batches
     table = alcid.paimon(location)
-    appended = [one for _, kind, one in history(table, 2) if kind == "APPEND"]
+    appended = [batch for _, kind, batch in history(table, 2) if kind == "APPEND"]
     assert appended == list(range(batches))
     names = names_of(table)
     assert sorted(names) == list(range(batches))
@@ -289,7 +290,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
-    assert sorted(ended.stdout.splitlines()) == sorted(f"{one}: {-signal.SIGKILL}" for one in STEPS)
+    assert sorted(ended.stdout.splitlines()) == sorted(
+        f"{step}: {-signal.SIGKILL}" for step in STEPS
+    )
     return folder
 
 
@@ -340,23 +343,23 @@ def test_only_files_of_the_batch_are_lifted_when_it_comes_again(tmp_path: Path) 
 
 def ids_of_buckets(table: PaimonTable) -> list[int]:
     """A row of each of the two buckets."""
-    found = dict[int, int]()
+    ids = dict[int, int]()
     for placed in table.snapshot.placed:
         rows = pa.parquet.read_table(Path(table.location, placed.path))
-        found[placed.entry.bucket] = rows["id"][0].as_py()
-    return [found[0], found[1]]
+        ids[placed.entry.bucket] = rows["id"][0].as_py()
+    return [ids[0], ids[1]]
 
 
 def levels(table: PaimonTable) -> dict[int, list[int]]:
     """The levels of the files of each bucket."""
-    found: dict[int, list[int]] = {0: [], 1: []}
+    levels_by_bucket: dict[int, list[int]] = {0: [], 1: []}
     for entry in table.snapshot.state.entries:
-        found[entry.bucket].append(entry.file.level)
-    return {bucket: sorted(numbers) for bucket, numbers in found.items()}
+        levels_by_bucket[entry.bucket].append(entry.file.level)
+    return {bucket: sorted(numbers) for bucket, numbers in levels_by_bucket.items()}
 
 
 class Unanswered(Storage):
-    """A storage that makes a file, but does not say so, nor whether it is there; once."""
+    """A storage that makes a file once without confirming it, or that it exists."""
 
     silences = 2
 
@@ -375,7 +378,7 @@ class Unanswered(Storage):
             raise StorageError("timed out", file=path)
 
 
-def test_a_commit_of_which_the_answer_was_lost_is_not_made_again(tmp_path: Path) -> None:
+def test_a_commit_whose_answer_was_lost_is_not_repeated(tmp_path: Path) -> None:
     keyed_table(tmp_path)
     table = PaimonTable(Unanswered.open(tmp_path))
     sink = alcid.upsert_sink(table, "s")

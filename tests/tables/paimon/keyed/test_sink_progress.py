@@ -1,4 +1,4 @@
-"""Marks of sinks are found where they are: on the latest snapshot, or on one before."""
+"""Marks of sinks are found on the latest snapshot, or on an earlier one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND = SinkProgress(3, "a", "q"), SinkProgress(4, "b")
 
 
 def put(folder: SnapshotFolder, number: int, marks: dict[str, SinkProgress]) -> Snapshot:
-    """Write a snapshot that has only marks; one of the same number is replaced."""
+    """Write a snapshot that only has marks; it replaces one with the same number."""
     snapshot = Snapshot(
         id=number,
         schema_id=0,
@@ -48,7 +48,7 @@ def test_a_mark_is_read_as_it_was_written(folder: SnapshotFolder) -> None:
     assert ProgressSearch(folder, "X").find(latest) is None
 
 
-def test_the_newest_mark_counts_whoever_committed_since(folder: SnapshotFolder) -> None:
+def test_the_newest_mark_counts_whatever_was_committed_since(folder: SnapshotFolder) -> None:
     put(folder, 1, {"x": FIRST})
     put(folder, 2, {"x": SECOND, "y": FIRST})
     put(folder, 3, {"y": SECOND})

@@ -1,4 +1,4 @@
-"""Rows by their places, out of many chunks."""
+"""Rows by position, from many chunks."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def chunked(cuts: list[int]) -> pa.Table:
             for start, stop in zip(ends, [*ends[1:], COUNT], strict=True)
         ]
     )
-    texts = pa.array([None if one % 5 == 0 else "x" * one for one in range(COUNT)])
-    lists = pa.array([[one, None] * (one % 3) for one in range(COUNT)])
+    texts = pa.array([None if number % 5 == 0 else "x" * number for number in range(COUNT)])
+    lists = pa.array([[number, None] * (number % 3) for number in range(COUNT)])
     return pa.table({"number": numbers, "text": texts, "list": lists})
 
 
@@ -35,15 +35,15 @@ def chunked(cuts: list[int]) -> pa.Table:
     st.lists(st.integers(0, COUNT - 1), max_size=100),
     st.sampled_from([1, 300, 1 << 28]),
 )
-def test_rows_are_those_of_take(cuts: list[int], places: list[int], step_bytes: int) -> None:
+def test_rows_are_those_of_take(cuts: list[int], positions: list[int], step_bytes: int) -> None:
     rows = chunked(cuts)
     with patch.object(taking, "_STEP_BYTES", step_bytes):
-        found = take_rows(rows, np.array(places, np.int64))
-    assert found.schema == rows.schema
-    assert found.equals(rows.combine_chunks().take(pa.array(places, pa.int64())))
+        taken = take_rows(rows, np.array(positions, np.int64))
+    assert taken.schema == rows.schema
+    assert taken.equals(rows.combine_chunks().take(pa.array(positions, pa.int64())))
 
 
-def test_a_place_that_is_not_there_is_an_error() -> None:
-    for place in (COUNT, -1):
+def test_a_position_that_does_not_exist_is_an_error() -> None:
+    for position in (COUNT, -1):
         with pytest.raises(IndexError):
-            take_rows(chunked([7]), np.array([place]))
+            take_rows(chunked([7]), np.array([position]))

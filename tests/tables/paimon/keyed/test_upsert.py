@@ -1,4 +1,4 @@
-"""Where rows of an upsert go: one channel for each bucket, one bucket for each key."""
+"""The targets of the rows of an upsert: one channel for each bucket, one bucket for each key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = {"part": "INT", "id": "BIGINT"}
 def rows_of(parts: int, ids: range) -> pa.Table:
     return pa.table(
         {
-            "part": pa.array([one % parts for one in ids], pa.int32()),
+            "part": pa.array([key % parts for key in ids], pa.int32()),
             "id": pa.array(ids, pa.int64()),
         }
     )
@@ -33,13 +33,13 @@ def job_of(table: PaimonTable, routing: Routing) -> UpsertJob:
     keyed = keyed_table(table, "upsert")
     buckets = buckets_of(table.snapshot.state, table_paths(keyed.schema, keyed.options))
     columns = fit_stored(rows_of(1, range(1)).schema, keyed.schema)
-    known = HashIndexes(keyed, buckets)
-    return UpsertJob(keyed, columns, None, buckets, known, routing, looks_up=True)
+    hash_indexes = HashIndexes(keyed, buckets)
+    return UpsertJob(keyed, columns, None, buckets, hash_indexes, routing, looks_up=True)
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PaimonTable]:
-    """Tables of 3 partitions with the keys 0 to 299, of one assigner and many buckets."""
+    """Tables of 3 partitions with the keys 0 to 299, with one assigner and many buckets."""
     made = {}
     for name, bucket in (("dynamic", "-1"), ("fixed", "5")):
         options = {"bucket": bucket, "deletion-vectors.enabled": "true"}
@@ -69,8 +69,8 @@ def test_no_two_channels_have_rows_of_a_bucket(
     rows = job.columns.rows(rows_of(4, range(200, 500)).columns)
     routed = job.route(rows)
     if kind == "dynamic":
-        known = {(one % 3, one) for one in range(300)}
-        is_new = [(one % 4, one) not in known for one in range(200, 500)]
+        rows_seen = {(number % 3, number) for number in range(300)}
+        is_new = [(number % 4, number) not in rows_seen for number in range(200, 500)]
         assert (routed.buckets == NEW_KEY).tolist() == is_new
     owner: dict[tuple[bytes, int], int] = {}
     placed: dict[int, tuple[bytes, int]] = {}
@@ -88,8 +88,8 @@ def test_no_two_channels_have_rows_of_a_bucket(
     assert sorted(placed) == list(range(300))
     if kind == "dynamic":
         target = job.keyed.options.dynamic_buckets().target_row_num
-        held = {one.id: sum(index.rows for index in one.hashes) for one in job.buckets}
-        for row, place in placed.items():
+        rows_in = {bucket.id: sum(index.rows for index in bucket.hashes) for bucket in job.buckets}
+        for row, bucket in placed.items():
             if routed.buckets[row] == NEW_KEY:
-                held[place] = held.get(place, 0) + 1
-        assert max(held.values()) <= target
+                rows_in[bucket] = rows_in.get(bucket, 0) + 1
+        assert max(rows_in.values()) <= target

@@ -1,4 +1,4 @@
-"""Random upserts, deletes and compactions: after each one there are the rows of a model.
+"""Random upserts, deletes and compactions: after each one, the rows equal those of a model.
 
 The same machines run in every run of the profile `ci`, and new ones in others; see
 `tests/tables/paimon/test_state_machine.py`.

@@ -1,4 +1,4 @@
-"""Random upserts, deletes and compactions, done to a table and to the rows that it should hold."""
+"""Random upserts, deletes and compactions of a table, and of the rows that it should have."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from tests.tables.paimon.machine import NOTHING
 from tests.tables.paimon.machine_table import MachineTable
 from tests.tables.paimon.random_predicates import Row
 
-__all__ = ["Fate", "UpsertMachine"]
+__all__ = ["Outcome", "UpsertMachine"]
 
-MANY_FILES = 12  # each makes each scan slower
+MANY_FILES = 12  # each of them slows down every scan
 ROW_KINDS: tuple[RowKind, ...] = ("+I", "+U", "-U", "-D")
 
 
-class Fate(Enum):
-    """What becomes of the rows of an upsert."""
+class Outcome(Enum):
+    """The outcome of the rows of an upsert."""
 
-    SETTLED = "settled"
+    COMPACTED = "compacted"
     LEFT = "left on level 0"
     KILLED = "killed"
 
@@ -42,16 +42,16 @@ class _KilledError(BaseException):
 
 
 class UpsertMachine(UpsertTable):
-    """What can be done to a table with a primary key."""
+    """The possible steps on a table with a primary key."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.newest_of: dict[int, Rows] = {}
-        """What each snapshot holds if level 0 is merged."""
+        """The rows of each snapshot if level 0 is merged."""
         self._keys_of: dict[str, tuple[set[Key], set[Key]]] = {}
         self._touched: set[Key] = set()
         self._killed: set[Key] = set()
-        self._fate = Fate.SETTLED
+        self._outcome = Outcome.COMPACTED
 
     def steps(self) -> dict[Callable[[], str], int]:
         return {
@@ -99,23 +99,23 @@ class UpsertMachine(UpsertTable):
         if self.source.random() < 0.2:
             options = {} if self.source.random() < 0.3 else self._index_options(self.now.columns)
         names = rows[0].keys() if rows else self.now.columns.keys()
-        given = self.arrow(rows, names)
+        upserted = self.arrow(rows, names)
         if row_kind == "change":
-            given = given.append_column(row_kind, pa.array(kinds, pa.string()))
-        before = set(self.model.settled) if not self.model.waiting else None
+            upserted = upserted.append_column(row_kind, pa.array(kinds, pa.string()))
+        before = set(self.model.compacted) if not self.model.waiting else None
         try:
             report = self.table.upsert(
-                self.given(given),
+                self.as_input(upserted),
                 row_kind=row_kind if row_kind == "change" else None,
                 write_only=write_only,
                 options=options,
             )
-            self.take(kinds, rows, Fate.LEFT if write_only else Fate.SETTLED)
+            self.take(kinds, rows, Outcome.LEFT if write_only else Outcome.COMPACTED)
             self.check_report(report, before)
         except _KilledError:
-            self.take(kinds, rows, Fate.KILLED)
+            self.take(kinds, rows, Outcome.KILLED)
         some = [(kind, *row.values()) for kind, row in zip(kinds, rows, strict=True)]
-        return f"{list(names)} {some}, {row_kind=}, {write_only=}, {options=}, {self._fate}"
+        return f"{list(names)} {some}, {row_kind=}, {write_only=}, {options=}, {self._outcome}"
 
     def check_report(self, report: UpsertReport, before: set[Key] | None) -> None:
         """An upsert tells how many rows it put, deleted and replaced.
@@ -124,30 +124,30 @@ class UpsertMachine(UpsertTable):
             report: What it tells.
             before: The keys that there were, if no row was on level 0.
         """
-        if self.is_lazy or self._fate is Fate.LEFT:
+        if self.is_lazy or self._outcome is Outcome.LEFT:
             assert report.rows + report.deletes == len(self._touched)
         elif report.replaced is not None and before is not None:
             live = self.model.merged()
             new = {key for key in self._touched if key in live and self.model.is_changed(key)}
             gone = (before - live.keys()) & self._touched
             assert report.replaced == len(new & before) + len(gone)
-            # Where a bucket was not looked through, rows that lose and deletes of nothing count.
+            # Where a bucket was not searched, outdated rows and deletes of nothing count too.
             assert len(new) <= report.rows <= len(self._touched) - report.deletes
             assert len(gone) <= report.deletes
 
     def draw_kinds(self, count: int) -> list[RowKind]:
-        """What rows do: mostly put, or mostly delete."""
+        """The kinds of rows: mostly inserts, or mostly deletes."""
         weights = self.source.choice([(1, 0, 0, 0), (4, 4, 1, 1), (1, 1, 4, 4), (0, 0, 0, 1)])
         return self.source.choices(ROW_KINDS, weights, k=count)
 
-    def take(self, kinds: Sequence[str], rows: Sequence[Row], fate: Fate) -> None:
-        """Let the model have the changes of an upsert."""
-        numbers = {one.name: one.id for one in self.now.schema.fields}
+    def take(self, kinds: Sequence[str], rows: Sequence[Row], outcome: Outcome) -> None:
+        """Apply the changes of an upsert to the model."""
+        numbers = {field.name: field.id for field in self.now.schema.fields}
         stored = [
             {numbers[name]: value for name, value in row.items() if name in numbers} for row in rows
         ]
         self._touched = self.model.take(zip(kinds, stored, strict=True))
-        self._fate = fate
+        self._outcome = outcome
 
     def delete(self) -> str:
         gone = self.draw_deletion()
@@ -155,11 +155,11 @@ class UpsertMachine(UpsertTable):
             with pytest.raises(UnsupportedError, match="ignore-delete"):
                 self.table.delete(gone.sql)
             return NOTHING
-        found = gone.among(self._newest().named())
+        rows = gone.among(self._newest().named())
         report = self.table.delete(gone.sql)
-        assert report.rows == len(found), gone.sql
-        self.take(["-D"] * len(found), found, Fate.SETTLED)
-        return f"{[list(row.values()) for row in found]}: {gone.sql}"
+        assert report.rows == len(rows), gone.sql
+        self.take(["-D"] * len(rows), rows, Outcome.COMPACTED)
+        return f"{[list(row.values()) for row in rows]}: {gone.sql}"
 
     def compact(self) -> str:
         partition = None
@@ -182,12 +182,14 @@ class UpsertMachine(UpsertTable):
         self.table.refresh()
         # What compactions of Java leave: index files without a vector, and vectors of files that
         # are gone, which a repair removes.
-        empty = sum(one.ranges == () for one in self.table.snapshot.state.indexes)
+        empty = sum(index.ranges == () for index in self.table.snapshot.state.indexes)
         if self.source.random() < 0.3:
             repaired = self.table.repair(progress=False)
             assert repaired.ok, str(repaired)
             assert len(repaired.repaired) >= empty
-            assert all(one.done.endswith("dropped") for one in repaired.repaired), str(repaired)
+            assert all(repair.done.endswith("dropped") for repair in repaired.repaired), str(
+                repaired
+            )
         report = self.table.verify(progress=False)
         assert report.ok, str(report)
         self.check_buckets()
@@ -200,15 +202,15 @@ class UpsertMachine(UpsertTable):
     # -- what is to be seen --------------------------------------------------------------------
 
     def remember(self) -> None:
-        """Find out what waits, and keep what new snapshots should hold."""
+        """Find out what is on level 0, and remember what new snapshots should have."""
         before, merged = self.now, self._newest()
         waiting, _ = self._levels()
-        self._check_fate(waiting)
+        self._check_level_0(waiting)
         assert waiting <= self.model.waiting.keys(), "rows went back to level 0"
-        self.model.settle(waiting)
+        self.model.compact(waiting)
         self.now = self._newest()
         if not self.merges:
-            self.now = replace(self.now, rows=list(self.model.settled.values()))
+            self.now = replace(self.now, rows=list(self.model.compacted.values()))
         last = self.table.snapshot_id or 0
         for number in range(max(self.newest_of, default=0) + 1, last):
             # An upsert makes two snapshots; in the first the new rows are on level 0.
@@ -217,25 +219,25 @@ class UpsertMachine(UpsertTable):
         if last and last not in self.newest_of:
             self.past[last], self.newest_of[last] = self.now, merged
 
-    def _check_fate(self, waiting: set[Key]) -> None:
-        """What an upsert has left on level 0."""
-        found = self.table.snapshot.state.snapshot
-        if self._fate is Fate.LEFT:
+    def _check_level_0(self, waiting: set[Key]) -> None:
+        """Check what an upsert has left on level 0."""
+        snapshot = self.table.snapshot.state.snapshot
+        if self._outcome is Outcome.LEFT:
             assert waiting >= self._touched, "an upsert that only writes compacted"
-        elif self._fate is Fate.KILLED:
+        elif self._outcome is Outcome.KILLED:
             self._killed |= self._touched
         elif self._touched and not self.is_lazy:
             assert not waiting & self._touched, "an upsert left rows on level 0"
-            if found is not None and found.commit_kind == "COMPACT":
+            if snapshot is not None and snapshot.commit_kind == "COMPACT":
                 assert not waiting & self._killed, "an upsert did not finish one that was killed"
         self._killed &= waiting
-        self._touched, self._fate = set(), Fate.SETTLED
+        self._touched, self._outcome = set(), Outcome.COMPACTED
 
     def _newest(self) -> Rows:
         return replace(self.now, rows=list(self.model.merged().values()))
 
     def _levels(self) -> tuple[set[Key], dict[Key, set[int]]]:
-        """Keys of rows that wait for a compaction; and the buckets that each key is in."""
+        """Keys of rows that wait for a compaction, and the buckets of each key."""
         waiting: set[Key] = set()
         buckets: dict[Key, set[int]] = {}
         for placed in self._live_files():
@@ -249,11 +251,11 @@ class UpsertMachine(UpsertTable):
         return waiting, buckets
 
     def _live_files(self) -> list[PlacedFile]:
-        found = self.table.snapshot
-        return place_files(found.state.entries, table_paths(found.schema, found.options))
+        snapshot = self.table.snapshot
+        return place_files(snapshot.state.entries, table_paths(snapshot.schema, snapshot.options))
 
     def _read_keys(self, placed: PlacedFile) -> tuple[set[Key], set[Key]]:
-        """The keys in a file, and those of rows that delete."""
+        """The keys in a file, and those of its delete records."""
         names = self.now.schema.primary_keys
         with pq.ParquetFile(self.path / placed.path) as file:
             rows = file.read(columns=[*names, "_VALUE_KIND"]).to_pylist()
@@ -263,7 +265,7 @@ class UpsertMachine(UpsertTable):
     # -- checks --------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Look at the rows; in most machines after every other step, for the time that it takes."""
+        """Check the rows; in most machines after every other step, to save time."""
         if not self.is_thorough and self.source.random() < 0.5:
             return
         super().check()
@@ -277,7 +279,7 @@ class UpsertMachine(UpsertTable):
 
     @contextmanager
     def _merged(self) -> Iterator[None]:
-        """Look at level 0 too."""
+        """Check level 0 too."""
         usual = self.table, self.now
         self.table, self.now = self._open(merge_on_read=True), self._newest()
         yield
@@ -292,7 +294,7 @@ class UpsertMachine(UpsertTable):
             self.check_rows(then, self.newest_of[number])
 
     def check_buckets(self) -> None:
-        """Each key is in one bucket, and no bucket has more keys than it may."""
+        """Each key is in one bucket, and no bucket has more keys than allowed."""
         self.table.refresh()
         _, buckets = self._levels()
-        assert {key: found for key, found in buckets.items() if len(found) > 1} == {}
+        assert {key: numbers for key, numbers in buckets.items() if len(numbers) > 1} == {}

@@ -23,7 +23,7 @@ DELETES = ("-U", "-D")
 
 @dataclass
 class UpsertModel:
-    """The rows of a table by their key: those that are settled, and changes that wait."""
+    """The rows of a table by key: compacted rows, and changes that are still on level 0."""
 
     keys: tuple[int, ...]
     """The columns of the primary key."""
@@ -31,56 +31,56 @@ class UpsertModel:
     """The columns that say which row is newer; among equal ones it is the later."""
     descending: bool = False
     ignored: Collection[str] = ()
-    """Kinds of rows that do nothing."""
-    settled: dict[Key, StoredRow] = field(default_factory=dict)
+    """Kinds of rows that are ignored."""
+    compacted: dict[Key, StoredRow] = field(default_factory=dict)
     waiting: dict[Key, list[tuple[str, StoredRow]]] = field(default_factory=dict)
 
     def key(self, row: StoredRow) -> Key:
         return tuple(row[number] for number in self.keys)
 
     def take(self, changes: Iterable[tuple[str, StoredRow]]) -> set[Key]:
-        """Let changes wait, and tell of which keys there are any."""
-        found = set()
+        """Put changes on level 0; returns their keys."""
+        keys = set()
         for kind, row in changes:
             if kind not in self.ignored:
                 self.waiting.setdefault(self.key(row), []).append((kind, row))
-                found.add(self.key(row))
-        return found
+                keys.add(self.key(row))
+        return keys
 
-    def settle(self, besides: Collection[Key] = ()) -> None:
-        """Changes wait no longer, but for those of the keys `besides`."""
+    def compact(self, besides: Collection[Key] = ()) -> None:
+        """Compact the changes, except for those of the keys `besides`."""
         for key in self.waiting.keys() - besides:
             newest = self.newest(key)
             del self.waiting[key]
-            self.settled.pop(key, None)
+            self.compacted.pop(key, None)
             if newest is not None:
-                self.settled[key] = newest
+                self.compacted[key] = newest
 
     def newest(self, key: Key) -> StoredRow | None:
-        """The row of a key, those that wait among them."""
-        before = [("+I", self.settled[key])] if key in self.settled else []
+        """The row of a key, changes on level 0 included."""
+        before = [("+I", self.compacted[key])] if key in self.compacted else []
         every = [*before, *self.waiting.get(key, ())]
-        # Of those that are the same in age, max takes the first.
+        # Among those of the same age, max takes the first.
         kind, row = max(
             reversed(every), key=lambda change: self._age(change[1]), default=("-D", {})
         )
         return None if kind in DELETES else row
 
     def is_changed(self, key: Key) -> bool:
-        """Whether the newest row of a key is not the one that is settled."""
-        return self.newest(key) is not self.settled.get(key)
+        """Whether the newest row of a key is not the one that is compacted."""
+        return self.newest(key) is not self.compacted.get(key)
 
     def merged(self) -> dict[Key, StoredRow]:
-        """The rows as a read sees them that merges."""
-        found = ((key, self.newest(key)) for key in self.settled.keys() | self.waiting.keys())
-        return {key: row for key, row in found if row is not None}
+        """The rows that a merging read sees."""
+        rows = ((key, self.newest(key)) for key in self.compacted.keys() | self.waiting.keys())
+        return {key: row for key, row in rows if row is not None}
 
     def _age(self, row: StoredRow) -> list[Any]:
         return [_rank(row.get(number), descending=self.descending) for number in self.sequence]
 
 
 def _rank(value: Any, *, descending: bool) -> tuple[Any, ...]:
-    """Null below all; the others in the order of Java, the other way round if descending."""
+    """Null below all; the others in Java's order, reversed if descending."""
     if value is None:
         return (0,)
     if isinstance(value, datetime):

@@ -35,7 +35,7 @@ VECTORS = {"deletion-vectors.enabled": "true"}
 
 
 class UpsertTable(Machine):
-    """A table with a primary key. `id` is in no two rows: it tells which row of a key is live."""
+    """A table with a primary key. No two rows have the same `id`: it shows which row is live."""
 
     partition_values: ClassVar[Mapping[str, Sequence[Any]]] = PARTITIONS
 
@@ -137,7 +137,7 @@ class UpsertTable(Machine):
 
     @property
     def merges(self) -> bool:
-        """Whether any read of the table sees what is on level 0."""
+        """Whether any read of the table sees level 0."""
         options = self.now.schema.options
         return not self.has_vectors or "deletion-vectors.merge-on-read" in options
 
@@ -151,7 +151,7 @@ class UpsertTable(Machine):
         return {*super().fixed_columns, *self.key_columns, "v", "w", "op"}
 
     def draw_rows(self) -> list[Row]:
-        """Some rows, of new keys or old ones, without some of the columns."""
+        """Some rows, with new keys or old ones, without some of the columns."""
         columns = self.now.columns
         optional = [name for name in columns if name not in self.fixed_columns]
         left_out = set(optional[:1]) if self.source.random() < 0.2 else set()
@@ -159,7 +159,7 @@ class UpsertTable(Machine):
             left_out.add("v")
         share_of_new = self.source.choice((0.0, 0.3, 1.0))
         partitions = self.now.schema.partition_keys
-        places = {
+        values = {
             name: self.source.sample(
                 self.partition_values[columns[name]], self.source.choice((1, 1, 2))
             )
@@ -171,7 +171,7 @@ class UpsertTable(Machine):
             row: dict[str, Any] = {"id": self._next_id, **self._draw_key(share_of_new)}
             for name, kind in columns.items():
                 if name in partitions:
-                    row[name] = self.source.choice(places[name])
+                    row[name] = self.source.choice(values[name])
                 elif name in ("v", "w") and name not in left_out:
                     row[name] = self.draw_sequence(kind)
                 elif name not in row and name not in left_out and name != "op":
@@ -185,12 +185,12 @@ class UpsertTable(Machine):
             number = self.next_key
             self.next_key += 1
         return {
-            name: KEY_VALUES[kind](number // (3 if place else 1))
-            for place, (name, kind) in enumerate(self.key_columns.items())
+            name: KEY_VALUES[kind](number // (3 if position else 1))
+            for position, (name, kind) in enumerate(self.key_columns.items())
         }
 
     def draw_sequence(self, kind: str) -> Any:
-        """Often one that was there before."""
+        """Often a key that existed before."""
         if self.source.random() < 0.1:
             return None
         number = self.source.randrange(6)

@@ -20,7 +20,7 @@ from alcid.tables.paimon.metadata.commit import Committer
 from alcid.tables.paimon.metadata.snapshot import SnapshotFolder
 from tests.tables.paimon.small_tables import append, create
 
-# What the forks do, until they die; the table has the ids 0 to 9 before, of which 9 is deleted.
+# What the forks do until they die; before, the table has the ids 0 to 9, and 9 is deleted.
 COMMITS: dict[str, Callable[[PaimonTable], Any]] = {
     "append": lambda table: append(table, range(10, 20)),
     "delete": lambda table: delete(table, "id < 5"),
@@ -28,7 +28,7 @@ COMMITS: dict[str, Callable[[PaimonTable], Any]] = {
 
 
 def die(*_: Any, **__: Any) -> NoReturn:
-    """End without a chance to do anything more."""
+    """End immediately, without any clean-up."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("SIGKILL does not return")
 
@@ -54,7 +54,7 @@ def within_the_snapshot() -> None:
 
 
 def before_the_hint() -> None:
-    """The snapshot is there, but nothing says that it is the latest."""
+    """The snapshot exists, but nothing says that it is the latest."""
     SnapshotFolder.hint = die  # type: ignore[method-assign]
 
 

@@ -40,7 +40,7 @@ class Done:
 
 
 def race(location: str, options: Mapping[str, Any], *, rounds: int, workers: int = 4) -> list[Done]:
-    """Let workers commit at once, and return what each has done."""
+    """Let workers commit at the same time, and return what each has done."""
     commands = [
         [sys.executable, "-m", __name__, str(worker), str(rounds), location, json.dumps(options)]
         for worker in range(workers)
@@ -83,10 +83,10 @@ class Racer:
         assert report.snapshot_id is not None
         self.done.snapshots.append(report.snapshot_id)
         self.done.deleted += gone
-        self._live = [one for one in self._live if one not in gone]
+        self._live = [row for row in self._live if row not in gone]
 
     def _swap(self) -> None:
-        """Give a file that is live at that moment another index, in whose name it stands."""
+        """Replace the index of a live file by another, whose name says which worker did it."""
 
         def plan(state: TableState) -> Change:
             entry = self._random.choice(state.entries)

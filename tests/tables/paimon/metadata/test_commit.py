@@ -1,4 +1,4 @@
-"""Commits: many at once, killed ones, late ones; and manifests that are merged on the way."""
+"""Commits: concurrent, killed and late ones; and manifests that are merged on the way."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ from tests.tables.paimon.small_tables import (
 
 
 def check_race(table: PaimonTable, done: list[Done]) -> None:
-    """All that was done is there, once, in snapshots without a gap; all of them can be read."""
-    made = sorted(number for one in done for number in one.snapshots)
+    """All work is there, once, in snapshots without a gap; all of them can be read."""
+    made = sorted(number for racer in done for number in racer.snapshots)
     assert made == list(range(1, len(made) + 1))
     snapshots = table.folder.snapshots
     assert snapshots.numbers() == made
@@ -66,9 +66,11 @@ def check_race(table: PaimonTable, done: list[Done]) -> None:
         assert sum(entry.file.rows for entry in state.entries) == rows
         assert state.snapshot.total_record_count == rows
         live = {entry.file.name for entry in state.entries}
-        assert {place.data_file for one in state.indexes for place in one.ranges or ()} <= live
-    appended = {one for each in done for one in each.appended}
-    deleted = {one for each in done for one in each.deleted}
+        assert {
+            vector_range.data_file for index in state.indexes for vector_range in index.ranges or ()
+        } <= live
+    appended = {file for each in done for file in each.appended}
+    deleted = {file for each in done for file in each.deleted}
     assert rows == len(appended)
     assert ids(table) == sorted(appended - deleted)
 
@@ -77,20 +79,20 @@ def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
     table = create(tmp_path)
     rounds = 200 if IS_SOAK else 25
     done = race(str(tmp_path), {}, rounds=rounds)
-    assert sum(len(one.snapshots) for one in done) == 4 * rounds
+    assert sum(len(racer.snapshots) for racer in done) == 4 * rounds
     check_race(table, done)
     assert len(table.snapshot.state.manifests) <= 60
 
 
 def test_processes_that_commit_at_once_to_s3_lose_nothing(moto_port: int, bucket: str) -> None:
-    """Arrow cannot ask S3 for a name that is free: s3fs does that, for it."""
+    """Arrow cannot create a file on S3 only if the name is free, so s3fs does it."""
     if is_missing("s3fs"):
         pytest.skip("needs s3fs")
     options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": "arrow"}
     location = f"s3://{bucket}/table"
     table = create(Storage.open(location, options))
     done = race(location, options, workers=3, rounds=4)
-    assert sum(len(one.snapshots) for one in done) == 12
+    assert sum(len(racer.snapshots) for racer in done) == 12
     check_race(table, done)
 
 
@@ -142,7 +144,7 @@ def test_a_commit_that_is_killed_is_there_with_its_snapshot_or_not_at_all(
 
 
 class Interrupted(Storage):
-    """A storage in whose way something happens, once, before a snapshot gets its name."""
+    """A storage in which something happens, once, before a snapshot gets its name."""
 
     happens: Any = None
 
@@ -160,7 +162,7 @@ def interrupted(folder: Path, happens: Any) -> PaimonTable:
     return PaimonTable(storage)
 
 
-def test_who_comes_second_plans_again_on_what_the_first_has_made(tmp_path: Path) -> None:
+def test_the_second_writer_plans_again_on_the_commit_of_the_first(tmp_path: Path) -> None:
     other = create(tmp_path)
     append(other, range(5))
     late = interrupted(tmp_path, lambda: append(other, range(5, 10)))
@@ -175,13 +177,15 @@ def test_who_comes_second_plans_again_on_what_the_first_has_made(tmp_path: Path)
     assert made is not None
     assert (made.id, seen) == (3, [1, 2])
     assert ids(other) == list(range(15))
-    # What the first try has written is gone: three files of each snapshot, one more of the base.
-    named = {one.base_manifest_list for one in map(late.folder.snapshots.get, (1, 2, 3))}
-    named |= {one.delta_manifest_list for one in map(late.folder.snapshots.get, (1, 2, 3))}
+    # The files of the first try are gone: three of each snapshot, and one more of the base.
+    named = {snapshot.base_manifest_list for snapshot in map(late.folder.snapshots.get, (1, 2, 3))}
+    named |= {
+        snapshot.delta_manifest_list for snapshot in map(late.folder.snapshots.get, (1, 2, 3))
+    }
     state = TableState(late.storage, late.folder.snapshots.get(3))
     named |= {meta.name for meta in state.manifests}
-    found = {path.rpartition("/")[2] for path in late.storage.list("manifest").paths.to_pylist()}
-    assert found == named
+    names = {path.rpartition("/")[2] for path in late.storage.list("manifest").paths.to_pylist()}
+    assert names == named
 
 
 @pytest.mark.parametrize("kept", [2, 3])
@@ -190,7 +194,7 @@ def test_the_number_of_a_snapshot_that_has_expired_is_not_taken(tmp_path: Path, 
     append(other, range(5))
 
     def overtake() -> None:
-        """Three commits; the first snapshots expire, or those up to the number that is wanted."""
+        """Three commits; the first snapshots expire, or those up to the given number."""
         for start in (5, 10, 15):
             append(other, range(start, start + 5))
         other.storage.delete([f"snapshot/snapshot-{number}" for number in range(1, 5 - kept + 1)])
@@ -231,7 +235,7 @@ def test_a_snapshot_that_expires_right_away_was_made_all_the_same(tmp_path: Path
 
 
 def java_commit(table: PaimonTable, numbers: range) -> None:
-    """Commit as Java does on a disk: over a snapshot that came between its look and its rename."""
+    """Commit as Java does on a disk: over a snapshot that appeared between its check and rename."""
     entry = write_file(table, rows_of(numbers))
     beside = PaimonTable(Storage.open(table.location))
     (path,) = (Path(table.location) / "snapshot").glob("snapshot-2")
@@ -279,7 +283,7 @@ def test_a_commit_is_not_based_on_a_snapshot_that_java_has_replaced(tmp_path: Pa
 
     late.committer().commit(plan)
     assert [snapshot.id for snapshot in seen] == [2, 2]
-    assert ids(late) == list(range(15))  # that of 100 is lost, by the renaming
+    assert ids(late) == list(range(15))  # that of 100 is lost by the renaming
 
 
 def test_a_schema_that_changed_is_a_conflict(tmp_path: Path) -> None:
@@ -322,7 +326,7 @@ def test_a_hundred_commits_leave_few_manifests(tmp_path: Path) -> None:
 
 
 def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
-    """Writers of Java refuse a file that comes behind the entry by which it went."""
+    """Java's writers refuse a file that comes after the entry that removed it."""
     table = create(tmp_path, options={"manifest.merge-min-count": "4"})
     entry = append(table, [0])
     for number in range(1, 12):
@@ -330,23 +334,23 @@ def test_merging_keeps_the_order_of_manifests(tmp_path: Path) -> None:
         append(table, [number])
         live: set[Any] = set()
         state = table.snapshot.state
-        for one in (one for part in state.read(state.manifests) for one in part):
-            if one.kind == 0:
-                assert one.identity not in live
-                live.add(one.identity)
+        for live_entry in (entry for part in state.read(state.manifests) for entry in part):
+            if live_entry.kind == 0:
+                assert live_entry.identity not in live
+                live.add(live_entry.identity)
             else:
-                live.remove(one.identity)
+                live.remove(live_entry.identity)
         assert live == state.live.keys()
     assert ids(table) == list(range(12))
 
 
-def test_a_large_table_loses_what_went(tmp_path: Path) -> None:
-    """All manifests are written anew when most of what they say is over, however large they are."""
+def test_a_large_table_drops_removed_entries(tmp_path: Path) -> None:
+    """All manifests are rewritten if most of their entries are outdated, however large they are."""
     options = {"manifest.target-file-size": "3 kb", "manifest.merge-min-count": "1000"}
     table = create(tmp_path, options=options)
     entries = [append(table, [number]) for number in range(4)]
     for round_number in range(6):
-        entries = [swap_index(table, one, f"{round_number}.index") for one in entries]
+        entries = [swap_index(table, entry, f"{round_number}.index") for entry in entries]
     state = table.snapshot.state
     assert sum(meta.deleted for meta in state.manifests) <= 8
     assert ids(table) == [0, 1, 2, 3]
@@ -361,7 +365,7 @@ def test_merged_manifests_are_cut_to_their_size(tmp_path: Path) -> None:
     }
     table = create(tmp_path, options=options)
     for number in range(10):
-        added = [write_file(table, rows_of([20 * number + one])) for one in range(20)]
+        added = [write_file(table, rows_of([20 * number + key])) for key in range(20)]
         commit(table, Change(kind="APPEND", added=added))
     append(table, [200])
     sizes = [meta.size for meta in table.snapshot.state.manifests]
@@ -371,7 +375,7 @@ def test_merged_manifests_are_cut_to_their_size(tmp_path: Path) -> None:
     for number in range(201, 220):
         append(table, [number])
     after = [meta.name for meta in table.snapshot.state.manifests]
-    assert after[:2] == names  # large ones are not written again
+    assert after[:2] == names  # large ones are not rewritten
     assert ids(table) == list(range(220))
 
 
@@ -384,7 +388,7 @@ def entry(tmp_path_factory: pytest.TempPathFactory) -> ManifestEntry:
 def test_merging_at_any_time_changes_nothing_of_what_is_live(
     entry: ManifestEntry, steps: list[tuple[int, int]], data: st.DataObject
 ) -> None:
-    """Files come and go, and come with another index; now and then some manifests are merged."""
+    """Files come and go, and get other indexes; now and then some manifests are merged."""
 
     def version(file: int, number: int) -> ManifestEntry:
         described = replace(entry.file, name=f"data-{file}", extra_files=(f"{number}.index",))
@@ -396,7 +400,7 @@ def test_merging_at_any_time_changes_nothing_of_what_is_live(
         if action == 3:
             first = data.draw(st.integers(0, len(manifests)))
             last = data.draw(st.integers(first, len(manifests)))
-            merged = merge_entries(one for part in manifests[first:last] for one in part)
+            merged = merge_entries(entry for part in manifests[first:last] for entry in part)
             manifests[first:last] = [merged] if merged else []
         elif file in live and action == 0:
             manifests.append([live.pop(file).deleted()])
@@ -404,13 +408,13 @@ def test_merging_at_any_time_changes_nothing_of_what_is_live(
             before = [live[file].deleted()] if file in live else []
             live[file] = version(file, number)
             manifests.append([*before, live[file]])
-    everything = [one for part in manifests for one in part]
-    gone = {one.identity for one in everything if one.kind == 1}
-    came = [one for one in everything if one.kind == 0]
-    found = {one.identity for one in came} - gone
-    assert found == {one.identity for one in live.values()}
-    assert len(came) == len({one.identity for one in came})
-    assert {one.identity for one in merge_entries(everything)} == found
+    everything = [entry for part in manifests for entry in part]
+    gone = {entry.identity for entry in everything if entry.kind == 1}
+    came = [entry for entry in everything if entry.kind == 0]
+    identities = {entry.identity for entry in came} - gone
+    assert identities == {entry.identity for entry in live.values()}
+    assert len(came) == len({entry.identity for entry in came})
+    assert {entry.identity for entry in merge_entries(everything)} == identities
 
 
 def test_what_seems_to_come_again_stays_gone_when_it_is_merged(entry: ManifestEntry) -> None:
@@ -429,9 +433,10 @@ def test_what_is_not_known_survives_commits_that_merge_manifests(tmp_path: Path)
     for number, meta in enumerate(table.snapshot.state.manifests):
         newer = {("_NEW",): ("int", number), ("_FILE", "_NEW"): ("string", f"file {number}")}
         newer_file(folder / meta.name, newer)
-    sizes = ("long", lambda one: (folder / one["_FILE_NAME"]).stat().st_size)
+    sizes = ("long", lambda record: (folder / record["_FILE_NAME"]).stat().st_size)
     snapshot = change_snapshot(
-        tmp_path, lambda one: one.update(newThings={"a": [1]}, uuid="u", writerVersion="java-9")
+        tmp_path,
+        lambda record: record.update(newThings={"a": [1]}, uuid="u", writerVersion="java-9"),
     )
     for name in ("baseManifestList", "deltaManifestList"):
         fields = {
@@ -443,24 +448,30 @@ def test_what_is_not_known_survives_commits_that_merge_manifests(tmp_path: Path)
         newer_file(folder / snapshot[name], fields)
     table.refresh()
 
-    append(table, [3])  # manifests stay, and are listed anew
-    told = json.loads((tmp_path / "snapshot/snapshot-4").read_bytes())
-    assert (told["newThings"], told.keys() & {"uuid", "writerVersion"}) == ({"a": [1]}, set())
-    listed = avro_records((folder / told["baseManifestList"]).read_bytes())
-    assert [(one["_EXTRA_FILES"], one["_NEW"]) for one in listed] == [(["side"], 2.5)] * 3
-    assert [one["_PARTITION_STATS"]["_NEW"] for one in listed] == [True] * 3
+    append(table, [3])  # manifests stay, and are listed again
+    snapshot_json = json.loads((tmp_path / "snapshot/snapshot-4").read_bytes())
+    assert (snapshot_json["newThings"], snapshot_json.keys() & {"uuid", "writerVersion"}) == (
+        {"a": [1]},
+        set(),
+    )
+    listed = avro_records((folder / snapshot_json["baseManifestList"]).read_bytes())
+    assert [(record["_EXTRA_FILES"], record["_NEW"]) for record in listed] == [(["side"], 2.5)] * 3
+    assert [record["_PARTITION_STATS"]["_NEW"] for record in listed] == [True] * 3
 
     set_options(table, manifest__merge_min_count="2")
     live = table.snapshot.state.entries
     commit(table, Change(kind="OVERWRITE", deleted=[live[0]]))  # manifests are merged
-    told = json.loads((tmp_path / "snapshot/snapshot-5").read_bytes())
-    assert told["newThings"] == {"a": [1]}
-    (merged,) = avro_records((folder / told["baseManifestList"]).read_bytes())
-    assert "_EXTRA_FILES" not in merged  # nothing lies beside the new manifest
+    snapshot_json = json.loads((tmp_path / "snapshot/snapshot-5").read_bytes())
+    assert snapshot_json["newThings"] == {"a": [1]}
+    (merged,) = avro_records((folder / snapshot_json["baseManifestList"]).read_bytes())
+    assert "_EXTRA_FILES" not in merged  # nothing is left next to the new manifest
     written = avro_records((folder / merged["_FILE_NAME"]).read_bytes())
-    news = {one["_FILE"]["_FILE_NAME"]: (one["_NEW"], one["_FILE"]["_NEW"]) for one in written}
+    news = {
+        record["_FILE"]["_FILE_NAME"]: (record["_NEW"], record["_FILE"]["_NEW"])
+        for record in written
+    }
     assert len(news) == 4
-    assert [news[one.file.name] for one in entries] == [(n, f"file {n}") for n in range(3)]
+    assert [news[entry.file.name] for entry in entries] == [(n, f"file {n}") for n in range(3)]
     assert sorted(news.values(), key=repr)[-1] == (None, None)
     assert ids(table) == [1, 2, 3]
 
@@ -478,8 +489,8 @@ def test_unknown_fields_of_an_index_manifest_survive(tmp_path: Path) -> None:
     commit(table, Change(kind="COMPACT", index_added=[replace(other, ranges=None, unknown=())]))
     snapshot = json.loads((tmp_path / "snapshot/snapshot-4").read_bytes())
     records = avro_records((tmp_path / f"manifest/{snapshot['indexManifest']}").read_bytes())
-    assert [one["_NEW"] for one in records] == ["x", None]
-    assert [one["_NEW"] for one in records[0]["_DELETIONS_VECTORS_RANGES"]] == [4]
+    assert [record["_NEW"] for record in records] == ["x", None]
+    assert [vector_range["_NEW"] for vector_range in records[0]["_DELETIONS_VECTORS_RANGES"]] == [4]
 
 
 # -- what is written is read first -----------------------------------------------------------------
@@ -493,7 +504,7 @@ def test_a_manifest_that_would_read_otherwise_is_not_published(
     before = files_below(tmp_path)
 
     def wrong(entries: Sequence[ManifestEntry], compression: str) -> bytes:
-        return write_manifest([replace(one, bucket=7) for one in entries], compression)
+        return write_manifest([replace(entry, bucket=7) for entry in entries], compression)
 
     monkeypatch.setattr(commit_module, "write_manifest", wrong)
     entry = write_file(table, rows_of([2]))
@@ -504,7 +515,7 @@ def test_a_manifest_that_would_read_otherwise_is_not_published(
 
 
 def files_below(folder: Path) -> set[str]:
-    return {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()}
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def wide_entries(commits: int, files: int, columns: int) -> list[list[ManifestEntry]]:
@@ -542,21 +553,21 @@ def test_a_wide_and_sparse_table_can_be_read_after_its_manifests_were_merged(
     columns = {f"c{number}": "INT" for number in range(2000)}
     table = create(tmp_path, columns, options={"manifest.merge-min-count": "5"})
     names: list[str] = []
-    known = table.snapshot.state
+    cached = table.snapshot.state
     for entries in wide_entries(10, 30, len(columns)):
 
         def plan(state: TableState, added: Sequence[ManifestEntry] = entries) -> Change:
-            nonlocal known
-            known = state
+            nonlocal cached
+            cached = state
             return Change(kind="APPEND", added=added)
 
-        table.committer().commit(plan, cached=known)
-        names += [one.file.name for one in entries]
+        table.committer().commit(plan, cached=cached)
+        names += [entry.file.name for entry in entries]
     state = TableState(table.storage, table.folder.snapshots.latest())
-    assert [one.file.name for one in state.entries] == names
+    assert [entry.file.name for entry in state.entries] == names
     largest = max(state.manifests, key=lambda meta: meta.added)
     assert largest.added > 200
-    content = largest.added * (2 * len(known.entries[0].file.value_stats.minimum) + 4000)
+    content = largest.added * (2 * len(cached.entries[0].file.value_stats.minimum) + 4000)
     assert content > (4 << 20) + 100 * largest.size  # a limit that refused such manifests
 
 
@@ -569,4 +580,4 @@ def test_a_manifest_has_no_more_than_readers_take(
     made = commit(table, Change(kind="APPEND", added=entries))
     state = TableState(table.storage, made)
     assert [meta.added for meta in state.delta] == [5, 5, 6, 4]
-    assert [one.file.name for one in state.entries] == [one.file.name for one in entries]
+    assert [entry.file.name for entry in state.entries] == [entry.file.name for entry in entries]

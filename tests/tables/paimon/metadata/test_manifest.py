@@ -65,8 +65,8 @@ def test_what_java_wrote_is_written_with_the_same_records(manifests: list[Path])
         read, write = kind_of(path)
         data = path.read_bytes()
         again = records(write(read(data, file=path.name), "zstd"))
-        known = records(data)
-        for record, before in zip(again, known, strict=True):
+        written = records(data)
+        for record, before in zip(again, written, strict=True):
             assert {name: record[name] for name in before} == before
             assert all(record[name] is None for name in record.keys() - before.keys())
 
@@ -93,14 +93,14 @@ def test_damage_gives_records_or_an_alcid_error(manifests: list[Path]) -> None:
                 read(bytes(damaged), file=path.name)
 
 
-def test_what_is_no_avro_file() -> None:
+def test_not_an_avro_file() -> None:
     with pytest.raises(FormatError) as raised:
         read_manifest(b"PAR1" + bytes(50), file="m")
     assert str(raised.value) == ("m: no Avro file at offset 0: found b'PAR1', expected b'Obj\\x01'")
 
 
 def arrow_type(kind: Any) -> Any:
-    """The type that Java gives to a field of a manifest in ORC, out of its type in Avro."""
+    """The type that Java gives to a field of a manifest in ORC, derived from its type in Avro."""
     match kind:
         case ["null", inner] | {"type": ["null", inner]}:
             return arrow_type(inner)
@@ -146,7 +146,7 @@ def test_damage_to_orc_is_named(manifests: list[Path]) -> None:
 
 
 def test_sparse_wide_entries_of_one_block_are_read() -> None:
-    """As Java writes them: thousands of files in a block that is next to nothing."""
+    """As Java writes them: thousands of files in a tiny block."""
     columns, files = 300, 1500
     packed = pack_rows([pa.nulls(1)] * columns, [DataType("INT")] * columns)[0]
     stats = RowStats(packed, packed, (7,) * columns)

@@ -55,7 +55,7 @@ def test_a_mode_that_does_not_exist(text: str) -> None:
 
 
 def bounds(stats: RowStats, types: list[DataType]) -> list[list[Any]]:
-    """For each column the least and the greatest value."""
+    """For each column the minimum and the maximum."""
     return [column.to_pylist() for column in unpack_rows([stats.minimum, stats.maximum], types)]
 
 
@@ -156,7 +156,7 @@ def test_bounds_of_moments(text: str) -> None:
 )
 def test_moments_are_not_bounded_by_less_than_they_are(text: str, kind: Any, tick: int) -> None:
     data_type = DataType.parse(text)
-    whole = pa.array([0, 7 * tick, 3 * tick + 1]).view(kind)  # what lies between does not matter
+    whole = pa.array([0, 7 * tick, 3 * tick + 1]).view(kind)  # what is in between does not matter
     stored = data_type.to_arrow() if data_type.root != "TIME" else kind
     expected = whole[:2].cast(stored)
     stats = collect(pa.table({"a": whole}), [data_type], [FULL])
@@ -199,7 +199,7 @@ def test_a_bound_of_zero_is_the_outer_one(zero: float) -> None:
         (f"a{LAST}{LAST}z", 3, [f"a{LAST}{LAST}", "b"]),
         (f"{LAST}{LAST}z", 2, [None, None]),
         (f"{LAST}{LAST}", 2, [f"{LAST}{LAST}"] * 2),
-        ("\ud7ffz", 1, ["\ud7ff", "\ue000"]),  # what lies between is no text
+        ("\ud7ffz", 1, ["\ud7ff", "\ue000"]),  # what is in between is not text
         ("\0\0", 1, ["\0", "\x01"]),
     ],
 )
@@ -213,7 +213,7 @@ def test_text_is_cut(value: str, length: int, expected: list[str | None]) -> Non
     st.lists(st.text(st.sampled_from(f"ab\x7f\x80\u07ff\ud7ff\ue000\uffff\U00010000{LAST}"))),
     st.integers(1, 4),
 )
-def test_no_text_lies_beyond_its_bounds(values: list[str], length: int) -> None:
+def test_no_text_is_beyond_its_bounds(values: list[str], length: int) -> None:
     least, most = column_bounds(
         pa.array(values, pa.string()), STRING, StatsMode("truncate", length)
     )

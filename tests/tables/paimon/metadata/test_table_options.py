@@ -1,4 +1,4 @@
-"""The options of a Paimon table: what they mean, and that none is passed over in silence."""
+"""The options of a Paimon table: what they mean, and that none is ignored silently."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_some_code_reads_every_option_that_is_honoured() -> None:
 
 
 def _read_attributes() -> Iterator[str]:
-    """The attributes of options that code of Paimon tables reads, wherever it has them from."""
+    """The attributes of options that the code of Paimon tables reads."""
     package = Path(tables.__file__).parent
     for path in (*package.glob("paimon/**/*.py"), *package.glob("maintenance/*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -216,7 +216,7 @@ def test_keys_that_are_passed_over_and_a_users_own_leave_a_table_writable() -> N
 @pytest.mark.parametrize("key", sorted(REFUSALS))
 def test_a_refused_option_is_named_and_its_default_is_not_refused(key: str) -> None:
     refusal = REFUSALS[key]
-    given = key.replace("<column>", "tags")
+    option = key.replace("<column>", "tags")
     bad = {
         "changelog-producer": "lookup",
         "merge-engine": "aggregation",
@@ -226,13 +226,13 @@ def test_a_refused_option_is_named_and_its_default_is_not_refused(key: str) -> N
     others = {"deletion-vectors.enabled": "true"} if key == "merge-engine" else {}
     for value in refusal.allowed:
         for text in (value, value.upper()):
-            assert allowed_writes(parse({given: text}, keyed=True)) == list(WRITES)
+            assert allowed_writes(parse({option: text}, keyed=True)) == list(WRITES)
     if "read" in refusal.operations:
         with pytest.raises(UnsupportedError) as error:
-            parse({given: bad}, keyed=True)
-        assert str(error.value) == f"{given}={bad}: cannot read the table: {refusal.why}"
+            parse({option: bad}, keyed=True)
+        assert str(error.value) == f"{option}={bad}: cannot read the table: {refusal.why}"
         return
-    options = parse({given: bad} | others, keyed=refusal.keyed is not False)
+    options = parse({option: bad} | others, keyed=refusal.keyed is not False)
     assert allowed_writes(options) == [name for name in WRITES if name not in refusal.operations]
     for operation in WRITES:
         if operation in refusal.operations:
@@ -241,7 +241,7 @@ def test_a_refused_option_is_named_and_its_default_is_not_refused(key: str) -> N
             verb = {"build": "build its indexes", "compact": "compact the table"}.get(
                 operation, f"{operation} rows"
             )
-            assert str(error.value) == f"{given}={bad}: cannot {verb}: {refusal.why}"
+            assert str(error.value) == f"{option}={bad}: cannot {verb}: {refusal.why}"
 
 
 def test_which_options_stop_which_writes() -> None:
@@ -270,9 +270,9 @@ def test_which_options_stop_which_writes() -> None:
 
 
 def test_what_an_upsert_follows_of_rows_and_what_only_a_compaction_may_pass_over() -> None:
-    upsert = {key for key, one in REFUSALS.items() if "upsert" in one.operations}
-    compact = {key for key, one in REFUSALS.items() if "compact" in one.operations}
-    append = {key for key, one in REFUSALS.items() if "append" in one.operations}
+    upsert = {key for key, refusal in REFUSALS.items() if "upsert" in refusal.operations}
+    compact = {key for key, refusal in REFUSALS.items() if "compact" in refusal.operations}
+    append = {key for key, refusal in REFUSALS.items() if "append" in refusal.operations}
     assert append - upsert == {"upsert-key"}
     assert compact < upsert
     assert upsert - compact == {
@@ -433,7 +433,7 @@ def test_a_new_table_takes_what_paimon_has() -> None:
     )
 
 
-def test_index_options_are_told_apart_from_what_is_wrong_with_others() -> None:
+def test_index_options_are_independent_of_mistakes_in_others() -> None:
     options: dict[str, Any] = {
         "bucket": "4",
         "file-index.bloom-filter.a.items": "100",

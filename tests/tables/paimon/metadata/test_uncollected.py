@@ -1,4 +1,4 @@
-"""No garbage is looked for while many objects are made, and always again thereafter."""
+"""The garbage collector is off while many objects are made, and always on again thereafter."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def test_a_table_is_opened_without(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for module, name in (table_state, "read_manifest"), (files, "place_files"):
         real = getattr(module, name)
 
-        def watched(*given: Any, _real: Any = real, _name: str = name, **named: Any) -> Any:
+        def watched(*arguments: Any, _real: Any = real, _name: str = name, **named: Any) -> Any:
             seen.append((_name, gc.isenabled()))
-            return _real(*given, **named)
+            return _real(*arguments, **named)
 
         monkeypatch.setattr(module, name, watched)
     assert alcid.paimon(tmp_path / "t").count() == 2

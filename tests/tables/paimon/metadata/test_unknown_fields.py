@@ -1,4 +1,4 @@
-"""Fields that only a newer Paimon knows: they are read, and written again as they were."""
+"""Fields that only a newer Paimon knows: they are read, and written again unchanged."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ LEVELS: dict[str, tuple[Any, Any, list[tuple[str, ...]]]] = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """A file of each kind, with records in it."""
+    """A file of each kind, with records."""
     table = unpack_table("vectors_32", tmp_path_factory.mktemp("tables"))
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for path in sorted((table / "manifest").iterdir()):
         kind = path.name.rpartition("-")[0][:-37].rstrip("-")
         if avro_records(path.read_bytes()):
-            found[kind] = path.read_bytes()
-    assert found.keys() == LEVELS.keys()
-    return found
+            contents[kind] = path.read_bytes()
+    assert contents.keys() == LEVELS.keys()
+    return contents
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -79,15 +79,17 @@ def test_a_field_of_any_type_is_written_again(
         newer = add_fields(files[kind], {path: TYPES[name]})
         parsed = read(newer, file="m")
         again = write(parsed, "zstd")
-        assert [find(one, path) for one in avro_records(again)] == [
-            find(one, path) for one in avro_records(newer)
+        assert [find(record, path) for record in avro_records(again)] == [
+            find(record, path) for record in avro_records(newer)
         ]
         assert read(again, file="m") == parsed
-        assert {f for one in parsed for f in (*one.unknown, *_of_file(one)) if f.path == path}
+        assert {
+            f for record in parsed for f in (*record.unknown, *_of_file(record)) if f.path == path
+        }
 
 
-def _of_file(one: Any) -> Any:
-    return one.file.unknown if hasattr(one, "file") else ()
+def _of_file(record: Any) -> Any:
+    return record.file.unknown if hasattr(record, "file") else ()
 
 
 def test_several_at_once_and_named_types_that_are_used_twice(files: dict[str, bytes]) -> None:
@@ -106,7 +108,7 @@ def test_records_without_the_field_say_nothing_of_it(files: dict[str, bytes]) ->
     newer = add_fields(files["manifest"], {("_FILE", "_NEW"): ("int", 7)})
     first, second = read_manifest(newer, file="m")[0], read_manifest(files["manifest"], file="m")[0]
     again = write_manifest([first, second], "zstd")
-    assert [one["_FILE"]["_NEW"] for one in avro_records(again)] == [7, None]
+    assert [record["_FILE"]["_NEW"] for record in avro_records(again)] == [7, None]
     assert read_manifest(again, file="m") == [first, second]
     assert "_NEW" not in avro_records(write_manifest([second], "zstd"))[0]["_FILE"]
 
@@ -116,8 +118,8 @@ def test_a_file_that_goes_or_gets_an_index_keeps_them(files: dict[str, bytes]) -
     entry = read_manifest(newer, file="m")[0]
     indexed = entry.with_file(replace(entry.file, extra_files=("a.index",)))
     written = avro_records(write_manifest([entry.deleted(), indexed], "zstd"))
-    assert [(one["_N"], one["_FILE"]["_NEW"]) for one in written] == [(8, 7), (8, 7)]
-    assert [one["_KIND"] for one in written] == [DELETE, 0]
+    assert [(record["_N"], record["_FILE"]["_NEW"]) for record in written] == [(8, 7), (8, 7)]
+    assert [record["_KIND"] for record in written] == [DELETE, 0]
 
 
 def test_items_of_an_array_keep_what_they_said_when_others_go(files: dict[str, bytes]) -> None:
@@ -133,8 +135,8 @@ def test_items_of_an_array_keep_what_they_said_when_others_go(files: dict[str, b
 
 def test_a_field_of_two_types_is_refused(files: dict[str, bytes]) -> None:
     first, second = (
-        read_manifest(add_fields(files["manifest"], {("_FILE", "_NEW"): one}), file="m")[0]
-        for one in (("int", 7), ("string", "seven"))
+        read_manifest(add_fields(files["manifest"], {("_FILE", "_NEW"): kind}), file="m")[0]
+        for kind in (("int", 7), ("string", "seven"))
     )
     with pytest.raises(UnsupportedError, match=r"_FILE\._NEW: written by a newer Paimon, and is"):
         write_manifest([first, second], "zstd")
@@ -144,7 +146,9 @@ def test_a_record_of_a_newer_version_is_refused(files: dict[str, bytes]) -> None
     records = add_fields(files["manifest"], {})
     assert len(read_manifest(records, file="m")) > 0
     for kind, (read, _, _) in LEVELS.items():
-        newer = add_fields(files[kind], {("_X",): ("int", lambda one: one.update(_VERSION=9) or 1)})
+        newer = add_fields(
+            files[kind], {("_X",): ("int", lambda record: record.update(_VERSION=9) or 1)}
+        )
         with pytest.raises(FormatError, match=r"version of a .*: found 9, expected [12]"):
             read(newer, file="m")
 
@@ -167,4 +171,6 @@ def test_manifests_of_java_have_no_unknown_fields(tmp_path: Path) -> None:
         for path in (table / "manifest").glob("manifest-*"):
             if not path.name.startswith("manifest-list"):
                 entries = read_manifest(path.read_bytes(), file=path.name)
-                assert [one.unknown + one.file.unknown for one in entries] == [()] * len(entries)
+                assert [entry.unknown + entry.file.unknown for entry in entries] == [()] * len(
+                    entries
+                )

@@ -1,4 +1,4 @@
-"""Appends to Paimon tables: which files and entries are written, which rows are taken."""
+"""Appends to Paimon tables: which files and entries are written, which rows are accepted."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ BUCKETS = {"bucket": "3", "bucket-key": "id"}
 
 
 def entries(table: PaimonTable) -> list[DataFile]:
-    return [one.file for one in table.snapshot.state.entries]
+    return [entry.file for entry in table.snapshot.state.entries]
 
 
 def paths_of(table: PaimonTable) -> list[str]:
-    return [one.path for one in table.snapshot.placed]
+    return [placed.path for placed in table.snapshot.placed]
 
 
 def data_files(folder: Path) -> list[str]:
     """Every file below the buckets."""
-    return sorted(str(one.relative_to(folder)) for one in folder.rglob("bucket-*/*"))
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("bucket-*/*"))
 
 
 def test_the_entry_says_what_paimon_would_say(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_entry_says_what_paimon_would_say(tmp_path: Path) -> None:
     assert file.creation_time is not None
     assert before - datetime.timedelta(milliseconds=1) <= file.creation_time <= after
     least, most = (
-        [one[0].as_py() for one in unpack_rows([bound], list(table.snapshot.schema.types.values()))]
+        [row[0].as_py() for row in unpack_rows([bound], list(table.snapshot.schema.types.values()))]
         for bound in (file.value_stats.minimum, file.value_stats.maximum)
     )
     assert (least, most, file.value_stats.null_counts) == ([0, "n0"], [9, "n4"], (0, 0))
@@ -118,7 +118,9 @@ def test_values_of_every_type_come_back(tmp_path: Path, nanoseconds: bool) -> No
     assert report.skipped == ()
     assert table.scan().to_arrow().equals(rows)
     physical = pq.ParquetFile(tmp_path / paths_of(table)[0]).schema
-    kinds = {physical.column(place).path: physical.column(place) for place in range(len(physical))}
+    kinds = {
+        physical.column(number).path: physical.column(number) for number in range(len(physical))
+    }
     assert [kinds[name].physical_type for name in ("money", "middle", "wide", "at6", "b")] == [
         *("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY", "INT32", "BYTE_ARRAY")
     ]
@@ -132,8 +134,8 @@ def test_a_file_has_small_pages_ids_and_what_is_not_null(tmp_path: Path) -> None
     append_arrow(table, rows_of(range(5000)))
     path = tmp_path / paths_of(table)[0]
     schema = pq.read_schema(path)
-    assert [one.metadata[b"PARQUET:field_id"] for one in schema] == [b"0", b"1"]
-    assert [one.nullable for one in schema] == [False, True]
+    assert [field.metadata[b"PARQUET:field_id"] for field in schema] == [b"0", b"1"]
+    assert [field.nullable for field in schema] == [False, True]
     with FileSource(path) as source:
         layout = read_layout(source)
     for column in layout.columns:
@@ -144,14 +146,14 @@ def test_a_file_has_small_pages_ids_and_what_is_not_null(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("option", "found"),
+    ("option", "codec"),
     [("snappy", "SNAPPY"), ("GZIP", "GZIP"), ("lz4", "LZ4"), ("none", "UNCOMPRESSED")],
 )
-def test_files_are_compressed_as_the_table_says(tmp_path: Path, option: str, found: str) -> None:
+def test_files_are_compressed_as_the_table_says(tmp_path: Path, option: str, codec: str) -> None:
     table = create(tmp_path, options={"file.compression": option})
     append_arrow(table, rows_of(range(10)))
     described = pq.ParquetFile(tmp_path / paths_of(table)[0]).metadata
-    assert described.row_group(0).column(0).compression == found
+    assert described.row_group(0).column(0).compression == codec
     assert ids(table) == [*range(10)]
 
 
@@ -165,8 +167,8 @@ def test_each_partition_has_files_of_its_own_in_the_order_of_its_rows(tmp_path: 
     rows = pa.table(
         {
             "id": [*range(20)],
-            "dt": [days[one % 5] for one in range(20)],
-            "part": pa.array([one % 2 for one in range(20)], pa.int32()),
+            "dt": [days[number % 5] for number in range(20)],
+            "part": pa.array([number % 2 for number in range(20)], pa.int32()),
         }
     )
     report = append_arrow(table, rows)
@@ -175,9 +177,9 @@ def test_each_partition_has_files_of_its_own_in_the_order_of_its_rows(tmp_path: 
     null = "__DEFAULT_PARTITION__"
     assert folders == {f"dt={day}/part={n}" for day in ("a%2Fb", "é", null) for n in (0, 1)}
     for placed in table.snapshot.placed:
-        held = pq.read_table(tmp_path / placed.path)
-        first = held["id"][0].as_py()
-        assert held["id"].to_pylist() == [first, first + 10]
+        stored = pq.read_table(tmp_path / placed.path)
+        first = stored["id"][0].as_py()
+        assert stored["id"].to_pylist() == [first, first + 10]
         assert placed.entry.partition == partition_of(table, days[first % 5], first % 2)
     assert table.scan("dt = 'a/b'").to_arrow()["id"].to_pylist() == [0, 10, 5, 15]
     assert table.scan("dt IS NULL AND part = 0").to_arrow()["id"].to_pylist() == [2, 12]
@@ -191,10 +193,10 @@ def test_rows_go_to_the_bucket_of_their_key_and_numbers_go_on(tmp_path: Path) ->
     for time in range(2):
         append_arrow(table, rows)
         added = table.snapshot.placed[3 * time :]
-        assert [one.entry.bucket for one in added] == [0, 1, 2]
+        assert [entry.entry.bucket for entry in added] == [0, 1, 2]
         for bucket, placed in enumerate(added):
-            held = pq.read_table(tmp_path / placed.path)["id"].to_numpy()
-            assert held.tolist() == np.flatnonzero(buckets == bucket).tolist()
+            stored = pq.read_table(tmp_path / placed.path)["id"].to_numpy()
+            assert stored.tolist() == np.flatnonzero(buckets == bucket).tolist()
             assert placed.path.startswith(f"bucket-{bucket}/")
             assert placed.entry.total_buckets == 3
             first = time * counts[bucket]
@@ -249,21 +251,21 @@ def test_no_row_is_lost_or_doubled(
         options=BUCKETS if bucketed else {},
     )
     values: Sequence[Sequence[Any]] = [*zip(*rows, strict=True)] or [[], [], []]
-    given = pa.table(
+    appended = pa.table(
         [
-            pa.array(one, kind)
-            for one, kind in zip(values, (pa.int64(), pa.string(), pa.float64()), strict=True)
+            pa.array(column, kind)
+            for column, kind in zip(values, (pa.int64(), pa.string(), pa.float64()), strict=True)
         ],
         names=["id", "dt", "x"],
     )
-    report = append_arrow(table, given)
+    report = append_arrow(table, appended)
     if not partitioned and not bucketed:
-        assert table.scan().to_arrow().equals(given)
-    found = table.scan().to_arrow().to_pylist()
-    assert sorted(map(repr, found)) == sorted(map(repr, given.to_pylist()))
+        assert table.scan().to_arrow().equals(appended)
+    read_rows = table.scan().to_arrow().to_pylist()
+    assert sorted(map(repr, read_rows)) == sorted(map(repr, appended.to_pylist()))
     assert report.rows == len(rows)
-    places = {(one.entry.partition, one.entry.bucket) for one in table.snapshot.placed}
-    assert len(places) == table.files == report.files
+    buckets = {(placed.entry.partition, placed.entry.bucket) for placed in table.snapshot.placed}
+    assert len(buckets) == table.files == report.files
 
 
 # -- statistics --------------------------------------------------------------------------------
@@ -328,12 +330,12 @@ def test_statistics_are_those_that_the_table_asks_for(
     )
     append_arrow(table, rows)
     (file,) = entries(table)
-    assert file.stats_columns == columns  # never those of nested values, as Paimon has it
+    assert file.stats_columns == columns  # never those of nested values, as in Paimon
     assert file.value_stats.null_counts == counts
     names = table.snapshot.schema.names if columns is None else columns
     types = [table.snapshot.schema.types[name] for name in names]
-    found = [one[0].as_py() for one in unpack_rows([file.value_stats.minimum], types)]
-    assert found == least
+    bounds = [row[0].as_py() for row in unpack_rows([file.value_stats.minimum], types)]
+    assert bounds == least
     assert table.count("id = 1") == 1
     assert table.count("name = 'b'") == 1
 
@@ -378,7 +380,7 @@ def test_by_default_files_get_the_indexes_of_the_options(tmp_path: Path, thresho
     report = append_arrow(table, rows_of(range(10)))
     index = index_of(table, tmp_path)
     assert index is not None
-    assert [(one.column, one.index_type) for one in index.entries] == [
+    assert [(entry.column, entry.index_type) for entry in index.entries] == [
         ("id", "range-bitmap"),
         ("name", "bitmap"),
     ]
@@ -389,7 +391,7 @@ def test_by_default_files_get_the_indexes_of_the_options(tmp_path: Path, thresho
     assert table.scan("name = 'n3' AND id > 4").to_arrow()["id"].to_pylist() == [8]
 
 
-def test_an_index_of_just_the_threshold_stands_in_the_manifest(tmp_path: Path) -> None:
+def test_an_index_of_exactly_the_threshold_is_in_the_manifest(tmp_path: Path) -> None:
     table = create(tmp_path / "a", options=INDEXES)
     length = append_arrow(table, rows_of(range(10))).index_bytes or 0
     for limit, beside in ((length, 0), (length - 1, 1)):
@@ -407,14 +409,14 @@ def test_given_options_take_the_place_of_those_of_the_table(tmp_path: Path) -> N
     append_arrow(table, rows_of(range(10)), {"file-index.bsi.columns": "id"})
     index = index_of(table, tmp_path / "b")
     assert index is not None
-    assert [(one.column, one.index_type) for one in index.entries] == [("id", "bsi")]
+    assert [(entry.column, entry.index_type) for entry in index.entries] == [("id", "bsi")]
     with pytest.raises(ColumnError, match="column no"):
         append_arrow(table, rows_of([1]), {"file-index.bsi.columns": "no"})
     with pytest.raises(OptionError, match="file-index"):
         append_arrow(table, rows_of([1]), {"file-index.tree.columns": "id"})
 
 
-def test_what_is_wrong_with_the_options_of_the_table_is_told(tmp_path: Path) -> None:
+def test_mistakes_in_the_options_of_the_table_are_reported(tmp_path: Path) -> None:
     table = create(tmp_path, options=INDEXES | {"file-index.bsi.columns": "gone"})
     with pytest.warns(AlcidWarning, match="no index: column gone"):
         append_arrow(table, rows_of(range(10)))
@@ -430,7 +432,7 @@ def test_an_index_that_cannot_be_built_is_reported_and_the_rows_are_there(tmp_pa
     assert skipped.example == paths_of(table)[0]
     index = index_of(table, tmp_path)
     assert index is not None
-    assert [one.column for one in index.entries] == ["id"]
+    assert [entry.column for entry in index.entries] == ["id"]
 
 
 def test_keys_go_by_the_type_of_the_table_not_by_that_of_the_file(tmp_path: Path) -> None:
@@ -441,8 +443,8 @@ def test_keys_go_by_the_type_of_the_table_not_by_that_of_the_file(tmp_path: Path
     embedded = entries(table)[0].embedded_index
     assert embedded is not None
     index = FileIndex.from_bytes(embedded, columns)
-    found = index.evaluate("at = TIMESTAMP_NTZ '1970-01-01 00:00:00.005'").rows
-    assert [*(found or ())] == [1]
+    matched = index.evaluate("at = TIMESTAMP_NTZ '1970-01-01 00:00:00.005'").rows
+    assert [*(matched or ())] == [1]
 
 
 # -- which rows are taken ----------------------------------------------------------------------
@@ -544,7 +546,7 @@ def test_a_timestamp_beyond_nanoseconds_is_refused_where_they_are_kept(tmp_path:
         ({"commit.callbacks": "x.Y"}, "commit.callbacks=x.Y: cannot append rows"),
         (BUCKETS | {"bucket-function.type": "mod"}, "bucket-function.type=mod: cannot append"),
     ],
-    ids=lambda one: next(iter(one)) if isinstance(one, dict) and len(one) == 1 else None,
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None,
 )
 def test_options_that_cannot_be_followed_are_refused(
     tmp_path: Path, options: dict[str, str], problem: str
@@ -585,9 +587,9 @@ def test_files_of_an_append_that_fails_are_removed(tmp_path: Path) -> None:
     write_table = DataJob.write_table
 
     def watched(job: DataJob, rows: pa.Table) -> Any:
-        for one in write_table(job, rows):
+        for written in write_table(job, rows):
             seen.append(len(data_files(tmp_path)))
-            yield one
+            yield written
 
     names = ["ok"] * GROUP_ROWS + ["too long"]
     rows = pa.table({"id": [*range(GROUP_ROWS + 1)], "name": names})
@@ -595,13 +597,13 @@ def test_files_of_an_append_that_fails_are_removed(tmp_path: Path) -> None:
         patch.setattr(DataJob, "write_table", watched)
         with pytest.raises(UnsupportedError, match="column name: found length 8"):
             append_arrow(table, rows)
-    assert seen == [2]  # a data file and its index were there
+    assert seen == [2]  # a data file and its index existed
     assert data_files(tmp_path) == []
     assert table.snapshot_id is None
 
 
 class Late(Committer):
-    """A commit before which somebody else is."""
+    """A commit before which another writer commits."""
 
     def commit(self, *args: Any, **how: Any) -> Any:
         schema = self._schema
@@ -657,8 +659,8 @@ def test_appends_that_race_for_a_number_are_both_there(
     for entry in table.snapshot.state.entries:
         file = entry.file
         numbers.setdefault(entry.bucket, []).extend(range(file.min_sequence, file.max_sequence + 1))
-    for found in numbers.values():
-        assert found == [*range(len(found))]
+    for numbers_of_bucket in numbers.values():
+        assert numbers_of_bucket == [*range(len(numbers_of_bucket))]
 
 
 def test_a_job_goes_to_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -666,9 +668,9 @@ def test_a_job_goes_to_another_process(tmp_path: Path, monkeypatch: pytest.Monke
 
     def elsewhere(job: DataJob, rows: pa.Table) -> Sequence[WrittenData]:
         sent: DataJob = pickle.loads(pickle.dumps(job))
-        told = [*sent.write(rows.to_batches(max_chunksize=7))]
-        back: list[WrittenData] = pickle.loads(pickle.dumps(told))
-        assert back == told
+        written = [*sent.write(rows.to_batches(max_chunksize=7))]
+        back: list[WrittenData] = pickle.loads(pickle.dumps(written))
+        assert back == written
         return back
 
     monkeypatch.setattr(DataJob, "write_table", elsewhere)
@@ -692,8 +694,8 @@ def test_a_table_anywhere_is_appended_to(storage: Storage) -> None:
     assert append_arrow(table, rows_of(range(10))).snapshot_id == 1
     assert append_arrow(table, rows_of(range(10, 20))).snapshot_id == 2
     assert ids(table) == [*range(20)]
-    found = PaimonTable(storage).scan("name = 'n3'").to_arrow()["id"].to_pylist()
-    assert sorted(found) == [3, 8, 13, 18]
+    matched = PaimonTable(storage).scan("name = 'n3'").to_arrow()["id"].to_pylist()
+    assert sorted(matched) == [3, 8, 13, 18]
 
 
 # -- statistics of tables with nested columns ------------------------------------------------------
@@ -709,7 +711,7 @@ def nested_rows(first: int) -> pa.Table:
 
 
 def stats_columns(table: PaimonTable) -> list[tuple[str, ...] | None]:
-    return [one.stats_columns for one in entries(table)]
+    return [entry.stats_columns for entry in entries(table)]
 
 
 @pytest.mark.parametrize(
@@ -718,7 +720,7 @@ def stats_columns(table: PaimonTable) -> list[tuple[str, ...] | None]:
 def test_statistics_are_of_all_columns_where_those_of_old_writers_are(
     tmp_path: Path, option: str | None, written: tuple[str, ...] | None
 ) -> None:
-    """Paimon 0.9.0 takes the bounds of `name` for those of `list`, where `list` is left out."""
+    """Paimon 0.9.0 takes the bounds of `name` for those of `list` if `list` is omitted."""
     options = {} if option is None else {"metadata.stats-dense-store": option}
     table = create(tmp_path, NESTED, options=options)
     commit(table, Change(kind="APPEND", added=[write_file(table, nested_rows(0))]))
@@ -730,7 +732,7 @@ def test_statistics_are_of_all_columns_where_those_of_old_writers_are(
     names = table.snapshot.schema.names if written is ALL else written
     types = [table.snapshot.schema.types[name] for name in names]
     bounds = [
-        [one[0].as_py() for one in unpack_rows([packed], types)]
+        [row[0].as_py() for row in unpack_rows([packed], types)]
         for packed in (stats.minimum, stats.maximum)
     ]
     assert bounds == ([[3, None, "a"], [5, None, "b"]] if written is ALL else [[3, "a"], [5, "b"]])

@@ -57,7 +57,7 @@ from tests.tables.paimon.small_tables import (
 
 @pytest.fixture
 def table(tmp_path: Path) -> PaimonTable:
-    """Two files, of 20 and 30 rows."""
+    """Two files, with 20 and 30 rows."""
     return filled(create(tmp_path / "t"))
 
 
@@ -77,12 +77,14 @@ def test_a_build_is_one_compact_snapshot_by_which_files_go_and_come_again(
     assert (snapshot.id, snapshot.commit_kind) == (3, "COMPACT")
     assert (snapshot.total_record_count, snapshot.delta_record_count) == (50, 0)
     (delta,) = table.snapshot.state.read(table.snapshot.state.delta)
-    assert [one.kind for one in delta] == [DELETE, DELETE, ADD, ADD]
-    assert [replace(one, kind=ADD) for one in delta[:2]] == list(before)
-    blank = [replace(one.file, extra_files=(), embedded_index=None) for one in delta[2:]]
-    assert blank == [one.file for one in before]
+    assert [entry.kind for entry in delta] == [DELETE, DELETE, ADD, ADD]
+    assert [replace(entry, kind=ADD) for entry in delta[:2]] == list(before)
+    blank = [replace(entry.file, extra_files=(), embedded_index=None) for entry in delta[2:]]
+    assert blank == [entry.file for entry in before]
     assert sidecars(table) == [".index", ".index"]
-    sizes = [table.storage.stat(f"bucket-0/{one.file.extra_files[0]}").size for one in delta[2:]]
+    sizes = [
+        table.storage.stat(f"bucket-0/{entry.file.extra_files[0]}").size for entry in delta[2:]
+    ]
     assert report.bytes_written == sum(size or 0 for size in sizes)
     assert ids(table) == list(range(50))
     assert hides(table, "name = 'n3' AND id < 12", monkeypatch) == [3, 8]
@@ -106,17 +108,17 @@ def test_only_what_is_missing_is_built_and_the_rest_is_copied(table: PaimonTable
     assert (report.indexed, report.rows) == (3, 60)
     assert kinds(table) == [[("id", "bloom-filter"), ("name", "bitmap")]] * 3
     name = ("name", "bitmap")
-    by_rows = dict(zip([one.file.rows for one in entries(table)], readable(table), strict=True))
+    by_rows = dict(zip([entry.file.rows for entry in entries(table)], readable(table), strict=True))
     assert by_rows[20][name] == first[name]
     assert by_rows[30][name] == second[name]
     assert [(by_rows[rows][name] or b"")[0] for rows in (20, 30, 10)] == [1, 1, 2]  # the version
 
 
-def test_a_rebuild_makes_all_anew_but_no_entry_where_nothing_differs(table: PaimonTable) -> None:
+def test_a_rebuild_builds_everything_but_adds_no_equal_entry(table: PaimonTable) -> None:
     build(table, BITMAP | {"file-index.bitmap.name.version": "1"})
     report = build(table, BITMAP, rebuild=True)
     assert (report.indexed, report.fresh, report.snapshot_id) == (2, 0, 4)
-    assert [(one["name", "bitmap"] or b"")[0] for one in readable(table)] == [2, 2]
+    assert [(contents["name", "bitmap"] or b"")[0] for contents in readable(table)] == [2, 2]
     report = build(table, {**BITMAP, **BESIDE}, rebuild=True)
     assert (report.indexed, report.fresh, report.snapshot_id) == (0, 2, None)
 
@@ -162,7 +164,7 @@ def test_options_of_the_table_that_are_not_in_order_are_warned_of_once(tmp_path:
     table = filled(create(tmp_path / "t", options=options))
     with pytest.warns(AlcidWarning) as warned:
         report = build(table)
-    assert [str(one.message).partition(": ")[2] for one in warned] == [
+    assert [str(warning.message).partition(": ")[2] for warning in warned] == [
         "file-index.bitmap.version: use file-index.bitmap.<column>.version",
         "column XYZ: not in the table",
         "column xyz: not in the table",
@@ -205,8 +207,10 @@ def test_a_file_that_is_not_as_its_manifest_says_fails_and_the_others_do_not(
     (skipped,) = report.skipped
     assert skipped.what == ""
     assert "found 10, expected 11" in skipped.reason
-    found = dict(zip([one.file.rows for one in entries(table)], kinds(table), strict=True))
-    assert found == {20: [("name", "bitmap")], 30: [("name", "bitmap")], 11: None}
+    kinds_by_rows = dict(
+        zip([entry.file.rows for entry in entries(table)], kinds(table), strict=True)
+    )
+    assert kinds_by_rows == {20: [("name", "bitmap")], 30: [("name", "bitmap")], 11: None}
 
 
 def test_a_table_without_rows(tmp_path: Path) -> None:
@@ -247,7 +251,7 @@ def test_keys_of_maps(tmp_path: Path) -> None:
     build(table, {"file-index.bitmap.columns": "Tags[a],TAGS[b]"})
     assert kinds(table) == [[("tags[a]", "bitmap"), ("tags[b]", "bitmap")]] * 2
     assert payloads(table)[1] == {("tags[a]", "bitmap"): None, ("tags[b]", "bitmap"): None}
-    assert [one.column for one in indexes(table)] == ["tags[a]", "tags[b]"]
+    assert [index.column for index in indexes(table)] == ["tags[a]", "tags[b]"]
     assert table.count("tags['a'] = 1") == 1
     assert drop(table, columns=["tags[b]"]) == 2
     assert kinds(table) == [[("tags[a]", "bitmap")]] * 2
@@ -270,8 +274,10 @@ def test_files_spell_columns_as_they_did_when_they_were_written(
     report = build(table, {"file-index.bitmap.columns": "number,id"})
     assert (report.indexed, report.failed, report.skipped) == (3, 0, ())
     assert kinds(table) == [[("id", "bitmap")]] * 2 + [[("id", "bitmap"), ("number", "bitmap")]]
-    found = [(one.column, one.index_type, one.fresh, one.absent) for one in indexes(table)]
-    assert found == [("id", "bitmap", 1, 2), ("number", "bitmap", 3, 0)]
+    states = [
+        (index.column, index.index_type, index.fresh, index.absent) for index in indexes(table)
+    ]
+    assert states == [("id", "bitmap", 1, 2), ("number", "bitmap", 3, 0)]
     with monkeypatch.context() as patch:
         ask_always(patch)
         assert table.scan("number = 7").to_arrow().column("name").to_pylist() == ["n2"]
@@ -292,13 +298,13 @@ def test_a_column_that_is_no_more_has_no_index_that_is_shown(tmp_path: Path) -> 
 
 
 def test_types_are_those_of_the_file(table: PaimonTable) -> None:
-    """An index of INT is not one of BIGINT: readers of files go by the file's own type."""
+    """An index on INT does not serve BIGINT: readers of files use the file's own type."""
     first = table.folder.latest_schema()
     build(table, {"file-index.bitmap.columns": "id"})
     before = payloads(table)
     wider = tuple(
-        replace(one, data_type=DataType.parse("DOUBLE")) if one.name == "id" else one
-        for one in first.fields
+        replace(field, data_type=DataType.parse("DOUBLE")) if field.name == "id" else field
+        for field in first.fields
     )
     change_schema(table, replace(first, fields=wider))
     drop(table)
@@ -388,18 +394,18 @@ def test_an_index_of_a_type_that_is_not_known_stays(tmp_path: Path) -> None:
 # -- how it is run -----------------------------------------------------------------------------
 
 
-def test_progress_is_told_for_files_that_are_worked_on(table: PaimonTable) -> None:
+def test_progress_is_reported_for_files_that_are_processed(table: PaimonTable) -> None:
     build(table, BITMAP)
     append(table, range(50, 60))
-    told: list[tuple[int, int, int]] = []
-    build(table, BITMAP, progress=lambda *how: told.append(how))
-    assert told == [(1, 1, 10)]
+    progress: list[tuple[int, int, int]] = []
+    build(table, BITMAP, progress=lambda *how: progress.append(how))
+    assert progress == [(1, 1, 10)]
 
 
 def test_work_is_done_the_same_elsewhere(table: PaimonTable) -> None:
     build(table, {**BITMAP, **BLOOM})
     intents = [
-        FilePlan(one, keep=(("name", "bitmap"),)) for one in indexable_files(table.snapshot)[0]
+        FilePlan(file, keep=(("name", "bitmap"),)) for file in indexable_files(table.snapshot)[0]
     ]
     work = IndexWork(table.storage, 1 << 20, table.snapshot.options)
     items = [IndexItem(1, intents[1], 0)]
@@ -408,7 +414,7 @@ def test_work_is_done_the_same_elsewhere(table: PaimonTable) -> None:
     assert [made] == work(Task(items, 2))
     assert (made.item, made.sidecar) == (1, None)
     container = Container.open(BytesSource(made.embedded or b""))
-    assert [(one.column, one.index_type) for one in container.entries] == [("name", "bitmap")]
+    assert [(entry.column, entry.index_type) for entry in container.entries] == [("name", "bitmap")]
 
 
 def test_the_case_rule_of_columns_holds(table: PaimonTable) -> None:
@@ -432,7 +438,7 @@ def test_a_table_that_must_not_be_changed_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_object_store(storage: Storage) -> None:
-    """Index files are not written over those of others there either."""
+    """Index files do not overwrite existing ones there either."""
     table = filled(create(storage, options=BESIDE))
     for _ in range(2):
         build(table, BITMAP)
@@ -446,7 +452,7 @@ def test_a_column_without_a_value_gets_no_range_bitmap(tmp_path: Path) -> None:
     options = {"file-index.range-bitmap.columns": "id,none", "file-index.bitmap.columns": "none"}
     table = alcid.create_table(tmp_path / "t", schema, options=options)
     report = table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "none": pa.nulls(2)}))
-    assert [one.what for one in report.skipped] == ["range-bitmap of 'none'"]
+    assert [skip.what for skip in report.skipped] == ["range-bitmap of 'none'"]
     built = build(table)
     assert (built.indexed, built.snapshot_id) == (0, None)
     assert kinds(table) == [[("id", "range-bitmap"), ("none", "bitmap")]]

@@ -1,4 +1,4 @@
-"""Statistics of Paimon tables: rows that are no rows of the table do not count."""
+"""Statistics of Paimon tables: rows that do not belong to the table do not count."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def files_in(table: Path, folder: str) -> list[str]:
 
 
 def counted_here(rows: pa.Table) -> list[dict[str, Any]]:
-    """The same by all values at once; empty text counts as nothing in a sketch."""
+    """The same from all values at once; a sketch ignores empty text."""
     return [
         {
             "column": name,
@@ -65,12 +65,12 @@ def test_golden_tables_are_counted_as_their_rows_are_read(tmp_path: Path, name: 
     rows = table.scan().to_arrow()
     if name == "types":  # Python has no nanoseconds
         rows = rows.drop_columns(["c_timestamp_9", "c_zoned_9"])
-    found = compute_stats(table, rows.column_names if name != "types" else None)
-    plain = found.drop_columns(["type"]).to_pylist()
-    assert [one for one in plain if not one["column"].endswith("_9")] == counted_here(rows)
+    counted_table = compute_stats(table, rows.column_names if name != "types" else None)
+    plain = counted_table.drop_columns(["type"]).to_pylist()
+    assert [row for row in plain if not row["column"].endswith("_9")] == counted_here(rows)
     kept = kept_stats(table)
     assert kept is not None
-    assert kept.equals(found)
+    assert kept.equals(counted_table)
 
 
 def test_any_number_of_workers_makes_the_same_sketches(tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_they_are_kept_as_sketches_and_as_analyze_keeps_them(tmp_path: Path) -> 
     before = snapshot_of(path)
     compute_stats(table, ["kind", "ring"])
     after = snapshot_of(path)
-    files = [one.file for one in state_of(path).entries]
-    assert sum(one.rows for one in files) > 36
-    size = sum(one.size for one in files) * 36 // sum(one.rows for one in files)
+    files = [entry.file for entry in state_of(path).entries]
+    assert sum(file.rows for file in files) > 36
+    size = sum(file.size for file in files) * 36 // sum(file.rows for file in files)
     assert (after.id, after.commit_kind, after.schema_id) == (before.id + 1, "ANALYZE", 0)
     assert (after.total_record_count, after.delta_record_count) == (before.total_record_count, 0)
     assert after.index_manifest == before.index_manifest
@@ -109,8 +109,8 @@ def test_they_are_kept_as_sketches_and_as_analyze_keeps_them(tmp_path: Path) -> 
     }
     (name,) = files_in(path, "_alcid")
     with puffin.open(io.BytesIO((path / "_alcid" / name).read_bytes())) as reader:
-        told = [(one.fields, one.snapshot_id, one.properties) for one in reader.blobs]
-        assert told == [
+        blobs = [(blob.fields, blob.snapshot_id, blob.properties) for blob in reader.blobs]
+        assert blobs == [
             ((0,), before.id, {"column": "ring", "ndv": "36", "type": "INT", "nulls": "0"}),
             ((1,), before.id, {"column": "kind", "ndv": "4", "type": "STRING", "nulls": "9"}),
         ]
@@ -191,10 +191,10 @@ def test_a_change_of_the_schema_meanwhile_leaves_nothing(
     small_tables.append(table, range(3))
     other = opened(path)
 
-    def count(*given: Any, **options: Any) -> Any:
-        found = count_columns(*given, **options)
+    def count(*arguments: Any, **options: Any) -> Any:
+        counts = count_columns(*arguments, **options)
         small_tables.set_options(other, write_only="true")
-        return found
+        return counts
 
     monkeypatch.setattr(distinct_values, "count_columns", count)
     with pytest.raises(ConflictError, match="its schema has changed"):

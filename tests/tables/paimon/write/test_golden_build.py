@@ -52,31 +52,31 @@ def test_what_paimon_built_comes_out_the_same(tmp_path: Path, name: str) -> None
     report = build(table, rebuild=True)
     assert report.indexed + report.fresh == len(before)
     assert report.failed == 0
-    assert {one.reason for one in report.skipped} <= {NO_VALUE}
+    assert {skip.reason for skip in report.skipped} <= {NO_VALUE}
     after = dict(zip([entry.file.name for entry in entries(table)], payloads(table), strict=True))
-    for file, known in before.items():
-        assert isinstance(known, dict)
-        wanted = {one: known[one] for one in known if one in asked}
-        if report.skipped:  # of some files
+    for file, built in before.items():
+        assert isinstance(built, dict)
+        expected_payloads = {key: built[key] for key in built if key in asked}
+        if report.skipped:  # for some files
             left = after[file]
             assert isinstance(left, dict)
-            for one in wanted.keys() - left.keys():
-                assert one[1] == "range-bitmap"
-                assert f"range-bitmap of {one[0]!r}" in {some.what for some in report.skipped}
-                del wanted[one]
-        assert comparable(after[file]) == comparable(wanted)
-        assert wanted
+            for key in expected_payloads.keys() - left.keys():
+                assert key[1] == "range-bitmap"
+                assert f"range-bitmap of {key[0]!r}" in {some.what for some in report.skipped}
+                del expected_payloads[key]
+        assert comparable(after[file]) == comparable(expected_payloads)
+        assert expected_payloads
 
 
 NO_VALUE = "there is no value, and Paimon would not find all nulls"
 
 
-def comparable(found: Payloads | str | None) -> dict[tuple[str, str], bytes | int]:
-    """Payloads; of bitmaps their length, as Java has their values in the order of a hash map."""
-    assert isinstance(found, dict)
+def comparable(contents: Payloads | str | None) -> dict[tuple[str, str], bytes | int]:
+    """Payloads; for bitmaps only their length, as Java orders their values by hash."""
+    assert isinstance(contents, dict)
     return {
         name: len(data or b"") if name[1] == "bitmap" else data or b""
-        for name, data in found.items()
+        for name, data in contents.items()
     }
 
 
@@ -92,21 +92,21 @@ def kinds_of_options(table: PaimonTable) -> Iterator[tuple[str, str]]:
 def test_with_every_index_that_can_be_the_answers_are_those_of_paimon(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, known = alcid.paimon(unpack_table(name, tmp_path)), expected(name)
+    table, golden = alcid.paimon(unpack_table(name, tmp_path)), expected(name)
     live = len(entries(table))
     columns: dict[str, list[str]] = {}
     for column, data_type in table.snapshot.schema.types.items():
         for index_type in indexes_for(data_type):
             columns.setdefault(index_type, []).append(column)
-    options = {f"file-index.{one}.columns": ",".join(columns[one]) for one in columns}
+    options = {f"file-index.{column}.columns": ",".join(columns[column]) for column in columns}
     report = build(table, options, rebuild=True)
     assert (report.files, report.failed) == (live, 0)
     assert report.indexed + report.fresh == live
     ask_always(monkeypatch)
-    assert as_text(table.scan().to_arrow()) == sorted(map(str, known["rows"]))
-    for question in known["predicates"]:
+    assert as_text(table.scan().to_arrow()) == sorted(map(str, golden["rows"]))
+    for question in golden["predicates"]:
         where = tree(question["predicate"], table.snapshot.schema.types)
-        answer = sorted(str(known["rows"][row]) for row in question["rows"])
+        answer = sorted(str(golden["rows"][row]) for row in question["rows"])
         assert as_text(table.scan(where).to_arrow()) == answer, str(where)
 
 
@@ -136,7 +136,7 @@ def test_moments_and_padded_text_of_orc_files_get_no_index(tmp_path: Path) -> No
     commit(table, Change(kind="APPEND", added=[entry.with_file(file)]))
     report = build(table, {"file-index.bitmap.columns": "id,at,code,time"})
     assert report.indexed == 1
-    assert [(one.what, one.reason) for one in report.skipped] == [
+    assert [(skip.what, skip.reason) for skip in report.skipped] == [
         ("bitmap of 'at'", "column at: TIMESTAMP(3) of ORC files gets no index"),
         ("bitmap of 'code'", "column code: CHAR(3) of ORC files gets no index"),
     ]

@@ -1,4 +1,4 @@
-"""Where indexes are put, what others may do meanwhile, and that no row is ever lost by it."""
+"""Where indexes are stored, what others may do meanwhile, and that no row is ever lost by it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.tables.paimon.small_tables import append, commit, create, ids
 
 @pytest.fixture
 def table(tmp_path: Path) -> PaimonTable:
-    """Two files, of 20 and 30 rows."""
+    """Two files, with 20 and 30 rows."""
     return filled(create(tmp_path / "t"))
 
 
@@ -75,7 +75,7 @@ def test_none_and_some_in_turn_keeps_every_row(tmp_path: Path, threshold: str) -
 def test_a_file_whose_index_in_the_manifest_was_replaced_is_another_for_good(
     tmp_path: Path,
 ) -> None:
-    """Else Paimon would build the same index once more, and the file would be gone."""
+    """Otherwise Paimon would build the same index once more, and the file would be gone."""
     table = create(tmp_path / "t", options={"file-index.in-manifest-threshold": "1 mb"})
     data_file = append(table, range(20)).file.name
     build(table, BITMAP)
@@ -90,14 +90,14 @@ def test_a_file_whose_index_in_the_manifest_was_replaced_is_another_for_good(
     assert len(set(names)) == 3
     for number in range(1, 5):  # the snapshots before the last one expire
         (tmp_path / "t" / "snapshot" / f"snapshot-{number}").unlink()
-    gone = [one.path for one in table.clean(timedelta(0)).removed if one.reason == "file index"]
+    gone = [file.path for file in table.clean(timedelta(0)).removed if file.reason == "file index"]
     assert gone == sorted(f"bucket-0/{name}" for name in names[:2])
     assert table.verify().ok
     assert ids(table) == list(range(20))
 
 
 def test_a_file_that_had_an_index_file_always_has_one(tmp_path: Path) -> None:
-    """Else Paimon would name the next one as the first, and the file would be gone."""
+    """Otherwise Paimon would give the next one the first one's name, and the file would be gone."""
     table = create(tmp_path / "t", options={**BITMAP, **BESIDE})
     entry = append(table, range(20))
     had = entry.with_file(replace(entry.file, extra_files=(f"{entry.file.name}.index",)))
@@ -125,18 +125,18 @@ def test_other_extra_files_stay(table: PaimonTable) -> None:
     new = first.with_file(replace(first.file, extra_files=("a.changelog",)))
     commit(table, Change(kind="COMPACT", deleted=[first], added=[new]))
     build(table, {**BITMAP, **BESIDE})
-    found = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
-    assert found[20] == ("a.changelog", f"{first.file.name}.index")
+    extra_files = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
+    assert extra_files[20] == ("a.changelog", f"{first.file.name}.index")
     drop(table)
-    found = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
-    assert found[20] == ("a.changelog", f"{first.file.name}-1.index")
+    extra_files = {entry.file.rows: entry.file.extra_files for entry in entries(table)}
+    assert extra_files[20] == ("a.changelog", f"{first.file.name}-1.index")
 
 
 # -- others, meanwhile -------------------------------------------------------------------------
 
 
 class Meddling(Threads):
-    """Another does something when all is built, and before it is committed."""
+    """Another writer does something after the build and before its commit."""
 
     def __init__(self, meddle: Callable[[], object]) -> None:
         super().__init__()
@@ -149,9 +149,9 @@ class Meddling(Threads):
         sizes: Int64Array,
         report: ReportProgress = no_progress,
     ) -> list[Any]:
-        found = super().map(function, items, sizes, report)
+        results = super().map(function, items, sizes, report)
         self._meddle()
-        return found
+        return results
 
 
 def meddled(table: PaimonTable, meddle: Callable[[PaimonTable], object]) -> PaimonTable:
@@ -243,7 +243,7 @@ def test_deletion_vectors_stay_as_they_are(
     table: PaimonTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delete(table, "name = 'n2'")
-    before, left = table.snapshot.state.indexes, [one for one in range(50) if one % 5 != 2]
+    before, left = table.snapshot.state.indexes, [number for number in range(50) if number % 5 != 2]
     snapshot = table.snapshot.state.snapshot
     build(table, {**BITMAP, **BLOOM})
     after = table.snapshot.state.snapshot
@@ -253,6 +253,8 @@ def test_deletion_vectors_stay_as_they_are(
     assert table.snapshot.state.indexes == before
     assert ids(table) == left
     assert hides(table, "name = 'n2'", monkeypatch) == []
-    assert hides(table, "name = 'n3'", monkeypatch) == [one for one in left if one % 5 == 3]
+    assert hides(table, "name = 'n3'", monkeypatch) == [
+        number for number in left if number % 5 == 3
+    ]
     delete(table, "name = 'n3'")
-    assert ids(table) == [one for one in left if one % 5 != 3]
+    assert ids(table) == [number for number in left if number % 5 != 3]

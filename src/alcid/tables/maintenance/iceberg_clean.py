@@ -51,7 +51,9 @@ def clean(
     """
     check_age(older_than)
     begin = time.monotonic()
-    removed, kept = remove_old(find_leftovers(table), older_than=older_than, dry_run=dry_run)
+    removed, kept = remove_old(
+        find_leftovers(table), older_than=older_than, dry_run=dry_run, engine=table.engine
+    )
     return CleanReport(dry_run, (), (), removed, kept, time.monotonic() - begin)
 
 

@@ -92,6 +92,8 @@ def operations(
         first = 5 + 2 * step
         left = tuple(row for row in before if row[0] >= first)
         found["delete"] = Operation(lambda t: t.delete(f"id < {first}", progress=False), left)
+    if kind == "paimon":
+        found["expire"] = Operation(lambda t: t.expire_snapshots(AT_ONCE, 1), before)
     if is_keyed:
         found |= _keyed_work(before, 2 * step, given)
     elif kind == "paimon" or frame is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -204,31 +204,48 @@ class _Finder:
         return grouped.rename_columns(["path", "name", "kind", "bytes"]).cast(_FILES)
 
     def _add_deleted(self, snapshots: Sequence[Snapshot]) -> None:
-        """Add the data files that these have deleted, with the files beside them."""
+        """Add the data files that these have deleted, with the files beside them.
+
+        A data file that its snapshot adds again, on another level or with another index, stays;
+        and so does the index that it had, as in Java: `clean` removes it.
+        """
         lists = {
             snapshot.delta_manifest_list: snapshot.delta_manifest_list_size
             for snapshot in snapshots
         }
         present = self._present(lists, required=snapshots[-1].delta_manifest_list)
-        self._add_entries(present, lambda files: ~files.is_added)
+        parts: list[pa.Table] = []
+        added: list[pa.Table] = []
+        for number, files, file in self._entries(present):
+            parts.append(self._chosen(files, ~files.is_added, file, number))
+            added.append(self._chosen(files, files.is_added, file, number))
+        if parts:
+            names = pa.concat_tables(added).select(["data_file", "list"])
+            deleted = pa.concat_tables(parts)
+            deleted = deleted.join(names, ["data_file", "list"], join_type="left anti")
+            self._parts.append(deleted.select(_FILES.names).cast(_FILES))
 
     def _add_changes(self, snapshots: Sequence[Snapshot]) -> None:
         """Add the files of their changelogs."""
         names = (snapshot.changelog_manifest_list for snapshot in snapshots)
-        lists = dict.fromkeys(name for name in names if name is not None)
-        self._add_entries(self._present(lists), lambda files: files.is_added)
+        lists = self._present(dict.fromkeys(name for name in names if name is not None))
+        for number, files, file in self._entries(lists):
+            chosen = self._chosen(files, files.is_added, file, number)
+            self._parts.append(chosen.select(_FILES.names))
 
-    def _add_entries(
-        self, lists: Mapping[str, int | None], choose: Callable[[NamedFiles], BoolArray]
-    ) -> None:
-        metas = self._reader.read_lists(lists).values()
-        sizes: dict[str, int | None] = {meta.name: meta.size for each in metas for meta in each}
+    def _entries(self, lists: Mapping[str, int | None]) -> Iterator[tuple[int, NamedFiles, str]]:
+        """The entries of each manifest of some lists, with the number of its list, and its path."""
+        sizes: dict[str, int | None] = {}
+        numbers: dict[str, int] = {}
+        for number, metas in enumerate(self._reader.read_lists(lists).values()):
+            sizes.update((meta.name, meta.size) for meta in metas)
+            numbers.update((meta.name, number) for meta in metas)
         for manifests in self._reader.read_entries(self._present(sizes)):
             for name, files in manifests:
-                self._add_chosen(files, choose(files), manifest_path(name))
+                yield numbers[name], files, manifest_path(name)
 
-    def _add_chosen(self, files: NamedFiles, chosen: BoolArray, file: str) -> None:
-        """Add the files of some entries of a manifest."""
+    def _chosen(self, files: NamedFiles, chosen: BoolArray, file: str, number: int) -> pa.Table:
+        """The files of some entries of a manifest, with their data file and the manifest's list."""
         if (files.external & chosen).any():
             raise UnsupportedError(
                 f"{file}: names data files outside of the table, which are not removed here; "
@@ -239,7 +256,7 @@ class _Finder:
         names = files.names.filter(pa.array(is_chosen))
         partitions = files.partitions.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         places = partitions[owners] << 32 | files.buckets[owners].astype(np.int64) & 0xFFFFFFFF
-        distinct, numbers = np.unique(places, return_inverse=True)
+        distinct, positions = np.unique(places, return_inverse=True)
         self._paths.learn(files.partitions.dictionary.to_pylist())
         folders = [
             self._paths.bucket(files.partitions.dictionary[place >> 32].as_py(), bucket)
@@ -247,11 +264,19 @@ class _Finder:
                 distinct.tolist(), distinct.astype(np.int32).tolist(), strict=True
             )
         ]
-        folder = pa.array(folders, pa.string()).take(pa.array(numbers))
+        folder = pa.array(folders, pa.string()).take(pa.array(positions))
         # Of an entry the data file is named first; of the others sizes are not known.
         is_data = np.diff(owners, prepend=-1) != 0
-        sizes = np.where(is_data, files.sizes[owners], 0)
-        self._add(pc.binary_join_element_wise(folder, names, ""), names, DATA, sizes)
+        data_files = names.filter(pa.array(is_data))
+        columns = [
+            pc.binary_join_element_wise(folder, names, ""),
+            names,
+            pa.array(np.full(len(names), DATA, np.int8)),
+            pa.array(np.where(is_data, files.sizes[owners], 0)),
+            data_files.take(pa.array(np.cumsum(is_data) - 1)),
+            pa.array(np.full(len(names), number, np.int64)),
+        ]
+        return pa.table(columns, [*_FILES.names, "data_file", "list"])
 
     def _add_metadata(self, snapshots: Sequence[Snapshot]) -> None:
         """Add their manifests, the lists of these, and their statistics."""

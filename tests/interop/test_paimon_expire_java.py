@@ -190,7 +190,7 @@ def test_a_branch_keeps_what_java_takes_from_it(java_paimon: JavaPaimon, tmp_pat
     assert files_of(theirs) <= files_of(table)
     read = java_paimon.read(table, options={"branch": "b"})
     assert sorted(read["id"].to_pylist()) == [1, 2]
-    with pytest.raises(Exception, match="FileNotFound|not exist|NoSuchFile"):
+    with pytest.raises(Exception, match=r"FileNotFound|not exist|NoSuchFile"):
         java_paimon.read(theirs, options={"branch": "b"})
 
 

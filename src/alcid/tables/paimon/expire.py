@@ -50,7 +50,6 @@ from alcid.tables.paimon.metadata.references import (
     Root,
     list_sizes,
     manifest_path,
-    naming_gone,
     needed_names,
     read_roots,
 )
@@ -127,7 +126,11 @@ def expire_snapshots(
     table.committer()  # refuses tables that nothing is written to
     retention = Retention.of(table.snapshot.options, older_than, retain_last)
     # What another expires meanwhile takes its manifests with it.
-    expiry = retry(partial(_plan, table, retention), on=FileGoneError, attempts=_ATTEMPTS)
+    try:
+        expiry = retry(partial(_plan, table, retention), on=FileGoneError, attempts=_ATTEMPTS)
+    except FileGoneError as error:
+        problem = "a snapshot names it, and it is not there"
+        raise FormatError(problem, file=error.file) from None
     if expiry.expiring and not dry_run:
         _apply(table, expiry)
     return expiry.report(time.monotonic() - begin, dry_run=dry_run)
@@ -193,9 +196,8 @@ class _Finder:
     def find(self, expiry: _Expiry) -> pa.Table:
         """The files, each once; others may name them, too."""
         assert expiry.first is not None
-        with naming_gone(self._storage, [snapshot_path(expiry.first.id)]):
-            # What the first one deleted was removed when the one before it expired.
-            self._add_deleted([*expiry.expiring[1:], expiry.first])
+        # What the first one deleted was removed when the one before it expired.
+        self._add_deleted([*expiry.expiring[1:], expiry.first])
         self._add_changes(expiry.expiring)
         self._add_metadata(expiry.expiring)
         self._add_indexes(expiry.expiring)

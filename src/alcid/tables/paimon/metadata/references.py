@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -436,22 +435,10 @@ def needed_names(
             of them are needed.
         FileGoneError: A root is gone by now, and with it what it named.
     """
-    with naming_gone(storage, [root.path for root in roots]):
-        return _needed_names(MetadataReader(storage, sizes), roots, names)
-
-
-@contextmanager
-def naming_gone(storage: Storage, roots: Sequence[str]) -> Iterator[None]:
-    """Turn FileGoneError into FormatError if all that names files is still there.
-
-    Args:
-        storage: The folder of the table.
-        roots: The paths of the snapshots that were read.
-    """
     try:
-        yield
+        return _needed_names(MetadataReader(storage, sizes), roots, names)
     except FileGoneError as error:
-        if all(map(storage.exists, roots)):
+        if all(storage.exists(root.path) for root in roots):
             problem = "a snapshot names it, and it is not there"
             raise FormatError(problem, file=error.file) from None
         raise

@@ -174,7 +174,8 @@ def test_defaults_are_the_options_of_the_table(tmp_path: Path) -> None:
     assert table.expire_snapshots().snapshots == 0  # all are younger than an hour
     set_options(table, snapshot__time_retained="0 ms", snapshot__expire__limit="12")
     assert table.expire_snapshots().snapshots == 12
-    set_options(table, snapshot__expire__limit="50")
+    other = PaimonTable(Storage.open(tmp_path))
+    set_options(other, snapshot__expire__limit="50")  # which the table need not know yet
     assert table.expire_snapshots().earliest == 30
     set_options(table, snapshot__num_retained__min="4")
     assert table.expire_snapshots(timedelta(hours=1)).snapshots == 0
@@ -501,6 +502,47 @@ def test_what_java_has_removed_of_an_expiry_that_was_killed_is_passed_over(tmp_p
     assert ids(table) == [3]
     table.clean(NOW)
     assert folders_of(tmp_path)["bucket-0"] == 1
+
+
+def test_the_oldest_snapshot_goes_first_and_files_go_after_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that was asleep must not find a number free after one that is still there."""
+    table = copy_on_write_table(tmp_path, 4)
+    steps: list[str] = []
+    remove, replace = Storage.delete, Storage.replace
+
+    def delete(self: Storage, paths: Any) -> None:
+        every = list(paths)
+        steps.extend(every)
+        remove(self, every)
+
+    def hint(self: Storage, path: str, data: bytes) -> None:
+        steps.append(f"{path}={data.decode()}")
+        replace(self, path, data)
+
+    monkeypatch.setattr(Storage, "delete", delete)
+    monkeypatch.setattr(Storage, "replace", hint)
+    table.expire_snapshots(NOW, 2)
+    assert steps[:6] == [
+        *(f"snapshot/snapshot-{number}" for number in range(1, 6)),
+        "snapshot/EARLIEST=6",
+    ]
+    assert len(steps) > 10
+    assert not any(step.startswith("snapshot/") for step in steps[6:])
+
+
+def test_a_hint_that_cannot_be_written_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = copy_on_write_table(tmp_path, 3)
+
+    def fail(*_: Any) -> None:
+        raise StorageError("could not be written", file="x")
+
+    monkeypatch.setattr(Storage, "replace", fail)
+    assert table.expire_snapshots(NOW, 1).snapshots == 4
+    assert ids(table) == [2]
 
 
 class _KilledError(Exception):

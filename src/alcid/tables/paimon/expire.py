@@ -124,10 +124,13 @@ def expire_snapshots(
     """
     begin = time.monotonic()
     table.committer()  # refuses tables that nothing is written to
-    retention = Retention.of(table.snapshot.options, older_than, retain_last)
+    schema = table.folder.latest_schema()  # others may have changed options since it was opened
+    options = TableOptions.parse(schema.options, has_primary_key=bool(schema.primary_keys))
+    retention = Retention.of(options, older_than, retain_last)
+    plan = partial(_plan, table.storage, options, table_paths(schema, options), retention)
     # What another expires meanwhile takes its manifests with it.
     try:
-        expiry = retry(partial(_plan, table, retention), on=FileGoneError, attempts=_ATTEMPTS)
+        expiry = retry(plan, on=FileGoneError, attempts=_ATTEMPTS)
     except FileGoneError as error:
         problem = "a snapshot names it, and it is not there"
         raise FormatError(problem, file=error.file) from None
@@ -136,8 +139,7 @@ def expire_snapshots(
     return expiry.report(time.monotonic() - begin, dry_run=dry_run)
 
 
-def _plan(table: OpenPaimonTable, retention: Retention) -> _Expiry:
-    storage = table.storage
+def _plan(storage: Storage, options: TableOptions, paths: Paths, retention: Retention) -> _Expiry:
     roots = read_roots(storage)
     snapshots = {root.snapshot.id: root.snapshot for root in roots if root.is_snapshot}
     if not snapshots:
@@ -151,11 +153,7 @@ def _plan(table: OpenPaimonTable, retention: Retention) -> _Expiry:
     expiring = [snapshots[number] for number in sorted(snapshots) if number < first]
     expiry = _Expiry(roots, expiring, snapshots[first], max(snapshots), keeping)
     if expiring:
-        files = _Finder(
-            storage,
-            table.snapshot.options,
-            table_paths(table.snapshot.schema, table.snapshot.options),
-        ).find(expiry)
+        files = _Finder(storage, options, paths).find(expiry)
         needed = needed_names(storage, expiry.kept(), files.column("name"))
         expiry.files = files.filter(pa.array(~needed))
     return expiry

@@ -92,6 +92,8 @@ def operations(
         first = 5 + 2 * step
         left = tuple(row for row in before if row[0] >= first)
         work["delete"] = Operation(lambda t: t.delete(f"id < {first}", progress=False), left)
+    if kind == "paimon":
+        work["expire"] = Operation(lambda t: t.expire_snapshots(AT_ONCE, 1), before)
     if is_keyed:
         work |= _keyed_work(before, 2 * step, convert)
     elif kind == "paimon" or frame is not None:

@@ -115,6 +115,13 @@ class JavaUpkeep(JavaCalls):
         expire = self.call("table.Table", "newExpireSnapshots", self._open(table))
         return int(expire.config(config.build()).expire())
 
+    def expire_by_options(self, table: Path) -> int:
+        """Expire snapshots as the options of the table say; how many there were."""
+        opened = self._open(table)
+        config = self.call("FileStore", "options", self._store(opened)).expireConfig()
+        expire = self.call("table.Table", "newExpireSnapshots", opened)
+        return int(expire.config(config).expire())
+
     def tag(self, table: Path, name: str, snapshot: int) -> None:
         """Give a name to a snapshot."""
         self.call("table.Table", "createTag", self._open(table), name, snapshot, None)

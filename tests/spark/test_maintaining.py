@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
 
 import alcid
 from alcid.index.bundle import PayloadKind
+from alcid.spark.engine import SparkEngine
 from alcid.storage import Storage
+from alcid.tables import many_files
 from tests.tables.folders import OPTIONS, bundle_names, fill, path_of
 from tests.tables.maintenance.kit import Files, forge, problems, with_payload
 
@@ -57,3 +63,48 @@ def test_clean_leaves_one_bundle_of_the_many_that_tasks_wrote(
     assert bundle_names(storage) == list(report.written)
     assert len(report.written) == 1
     assert table.verify(progress=False).checked == 4
+
+
+def test_many_files_are_listed_and_removed_by_tasks_as_in_this_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clean and expiry of a partitioned table whose files are taken for many."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    schema = pa.schema([("id", pa.int64()), ("day", pa.string())])
+    table = alcid.create_table(here, schema, partition_by=["day"])
+    for batch in range(3):
+        days = [f"d{number}" for number in range(12)]
+        table.append(pa.table({"id": [batch] * 12, "day": days}, schema))
+        table.delete(f"id = {batch - 1}")
+    for day in range(12):
+        name = f"data-11111111-2222-3333-4444-5555555555{day:02}-0.parquet"
+        (here / f"day=d{day}/bucket-0/{name}").write_bytes(b"orphan")
+    shutil.copytree(here, there)
+    monkeypatch.setattr(many_files, "LISTED_BY_TASKS", 4)
+    monkeypatch.setattr(many_files, "REMOVED_BY_TASKS", 4)
+    jobs: list[int] = []
+    real = SparkEngine.map
+
+    def count(self: SparkEngine, function: Any, items: Any, sizes: Any, *more: Any) -> Any:
+        jobs.append(len(sizes))
+        return real(self, function, items, sizes, *more)
+
+    monkeypatch.setattr(SparkEngine, "map", count)
+    plain, remote = alcid.paimon(here), alcid.paimon(there, spark)
+    cleaned, by_tasks = plain.clean(timedelta(0)), remote.clean(timedelta(0))
+    assert [one.path for one in by_tasks.removed] == [one.path for one in cleaned.removed]
+    assert len(by_tasks.removed) == 12
+    folders = len([path for path in there.iterdir() if path.is_dir()])
+    assert jobs == [folders, 12]
+    jobs.clear()
+    ours, theirs = (table.expire_snapshots(timedelta(0), 1) for table in (plain, remote))
+    assert replace(theirs, seconds=0.0, bytes=0) == replace(ours, seconds=0.0, bytes=0)
+    assert theirs.snapshots > 3
+    assert jobs == [theirs.data_files + theirs.index_files + theirs.manifests]
+    assert _files_of(there) == _files_of(here)
+    assert remote.scan().to_arrow().equals(plain.scan().to_arrow())
+
+
+def _files_of(table: Path) -> set[str]:
+    paths = (path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file())
+    return {path for path in paths if not path.endswith(".crc")}

@@ -82,6 +82,23 @@ class ArrowS3Files:
         )
         return list(below(files, self._root, folder, hidden=hidden))
 
+    def folder(self, under: str) -> tuple[list[Entry], list[str]]:
+        """The objects of a prefix itself, and the prefixes below it."""
+        from pyarrow import fs
+
+        folder = join(self._root, under)
+        selector = fs.FileSelector(folder, allow_not_found=True)
+        infos = self._lister.run(lambda files: files.get_file_info(selector))
+        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
+        files = (
+            (info.path, info.size, str(info.mtime_ns))
+            for info in infos
+            if info.type == fs.FileType.File
+        )
+        start = len(self._root) + 1
+        folders = [info.path[start:] for info in infos if info.type == fs.FileType.Directory]
+        return list(below(files, self._root, folder, hidden=True)), folders
+
     def stat(self, path: str) -> FileStat:
         """Size and version of an object; the answer serves the next read too."""
         return _stat(self._open(join(self._root, path)))

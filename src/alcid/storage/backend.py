@@ -108,6 +108,9 @@ class Backend(Protocol):
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
         """All files below a folder; none if it does not exist."""
 
+    def folder(self, under: str) -> tuple[list[Entry], list[str]]:
+        """The files in a folder itself, and the paths of the folders in it; all of them."""
+
     def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
 

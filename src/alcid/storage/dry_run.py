@@ -43,6 +43,10 @@ class DryRunFiles:
         folder = f"/{under}" if under else ""
         return [*unchanged, *below(written, "", folder, hidden=hidden)]
 
+    def folder(self, under: str) -> tuple[list[Entry], list[str]]:
+        """All files below a folder; nothing is gained here by looking into folders one by one."""
+        return self.entries(under, hidden=True), []
+
     def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         with self._lock:

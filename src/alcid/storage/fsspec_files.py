@@ -77,6 +77,26 @@ class FsspecFiles:
         )
         return list(below(files, self._root, folder, hidden=hidden))
 
+    def folder(self, under: str) -> tuple[list[Entry], list[str]]:
+        """The files of a folder itself, and the folders in it."""
+        folder = join(self._root, under)
+        try:
+            infos = self._lister.run(lambda files: files.ls(folder, detail=True))
+        except FileNotFoundError:
+            infos = []
+        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
+        files = (
+            (info["name"], stat.size, stat.version)
+            for info in infos
+            if info["type"] == "file" and (stat := _stat(info)).size is not None
+        )
+        start = len(self._root) + 1
+        folders = [
+            info["name"].rstrip("/")[start:] for info in infos if info["type"] == "directory"
+        ]
+        inner = [path for path in folders if path != under]  # an object that stands for itself
+        return list(below(files, self._root, folder, hidden=True)), inner
+
     def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         self._traffic.add(stats=1)

@@ -41,11 +41,11 @@ class LocalFiles:
         entries: list[Entry] = []
         root = self._location.name(under)
         try:
-            top = _identity(os.stat(root))  # noqa: PTH116
+            above = self._identities(under)
         except FileNotFoundError:
             return entries
         folders: list[tuple[str, str, tuple[_Identity, ...]]] = [
-            (root, f"{under}/" if under else "", (top,))
+            (root, f"{under}/" if under else "", above)
         ]
         while folders:
             folder, prefix, above = folders.pop()
@@ -72,6 +72,35 @@ class LocalFiles:
                         path = prefix + entry.name
                         entries.append((path, status.st_size, str(status.st_mtime_ns)))
         return entries
+
+    def _identities(self, under: str) -> tuple[_Identity, ...]:
+        """A folder and those above it in this storage, to which no link is followed."""
+        parts = under.split("/") if under else []
+        paths = ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
+        return tuple(_identity(os.stat(self._location.name(path))) for path in paths)  # noqa: PTH116
+
+    def folder(self, under: str) -> tuple[list[Entry], list[str]]:
+        """The files of a folder itself, and the folders in it, but not links to those above it."""
+        entries: list[Entry] = []
+        folders: list[str] = []
+        self._traffic.add(lists=1)
+        try:
+            above = self._identities(under)
+            iterator = os.scandir(self._location.name(under))
+        except FileNotFoundError:
+            return entries, folders
+        with iterator:
+            for entry in iterator:
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:  # removed since, or a link to nowhere
+                    continue
+                path = f"{under}/{entry.name}" if under else entry.name
+                if stat.S_ISDIR(status.st_mode) and _identity(status) not in above:
+                    folders.append(path)
+                elif stat.S_ISREG(status.st_mode):
+                    entries.append((path, status.st_size, str(status.st_mtime_ns)))
+        return entries, folders
 
     def stat(self, path: str) -> FileStat:
         """Size and version of a file."""

@@ -33,6 +33,7 @@ from alcid.storage.traffic import Traffic, TrafficCounter
 _Result = TypeVar("_Result")
 _LIBRARIES = ("arrow", "fsspec")
 _LONGEST = 1 << 60  # no file has so many bytes
+_Folders = list[str]
 _Parts = list[bytes]  # within the class, `list` is its method
 _Heads = list[FileHead | None]
 
@@ -151,6 +152,17 @@ class Storage:
             lambda: self._backend.entries(under, hidden=hidden), "could not be listed", under
         )
         return listing_of(entries, suffix=suffix, location=self._location.name(under))
+
+    def folder(self, under: str = "") -> tuple[Listing, _Folders]:
+        """The files of a folder itself, and the paths of the folders in it.
+
+        Hidden ones are there, too. A dry run gives all files below, and no folders.
+        """
+        entries, folders = self._request(
+            lambda: self._backend.folder(under), "could not be listed", under
+        )
+        listing = listing_of(entries, suffix=None, location=self._location.name(under))
+        return listing, sorted(folders)
 
     def source(
         self, path: str, size: int | None = None, version: str | None = None

@@ -23,6 +23,7 @@ from alcid.tables.maintenance.paimon_verify import verify
 from alcid.tables.maintenance.repair import RepairReport
 from alcid.tables.maintenance.verify import VerifyReport
 from alcid.tables.paimon.delete import delete
+from alcid.tables.paimon.expire import expire_snapshots
 from alcid.tables.paimon.keyed.compact import compact
 from alcid.tables.paimon.keyed.upsert import UpsertPlan, upsert
 from alcid.tables.paimon.open_table import OpenPaimonTable
@@ -36,6 +37,7 @@ from alcid.tables.reports import (
     BuildReport,
     CompactReport,
     DeleteReport,
+    ExpireReport,
     IndexInfo,
     UpsertReport,
 )
@@ -293,6 +295,38 @@ class PaimonTable(OpenPaimonTable):
         self.refresh()
         return report
 
+    def expire_snapshots(
+        self,
+        older_than: timedelta | None = None,
+        retain_last: int | None = None,
+        *,
+        dry_run: bool = False,
+    ) -> ExpireReport:
+        """Let old snapshots expire, and remove the files that only they named.
+
+        What tags and branches name is kept, and a consumer keeps the snapshots that it has not
+        read. Without arguments this does what Paimon's jobs do after each commit, by the options
+        `snapshot.time-retained` (1 hour), `snapshot.num-retained.min` (10) and `.max`, and
+        `snapshot.expire.limit` (50 at once). With an argument there is no such limit.
+
+        Args:
+            older_than: A snapshot expires if it has not been the latest for so long; in place of
+                `snapshot.time-retained`. Queries of older snapshots must have ended by then.
+            retain_last: So many of the latest stay, however old; in place of
+                `snapshot.num-retained.min`.
+            dry_run: Only say what would be done.
+
+        Raises:
+            OptionError: An age below 0, a number below 1, or an invalid option.
+            UnsupportedError: The table was opened at a branch or a past snapshot, has files outside
+                of its folder, or keeps changelogs longer than snapshots.
+            FormatError: Metadata that name files are damaged: nothing was removed.
+        """
+        report = expire_snapshots(self, older_than, retain_last, dry_run=dry_run)
+        if not dry_run:
+            self.refresh()
+        return report
+
     def clean(
         self, older_than: timedelta = timedelta(days=1), *, dry_run: bool = False
     ) -> CleanReport:
@@ -302,7 +336,7 @@ class PaimonTable(OpenPaimonTable):
             older_than: What is younger is left alone: somebody may be about to commit it.
             dry_run: Only say what would be done.
         """
-        return clean(self.storage, older_than=older_than, dry_run=dry_run)
+        return clean(self.storage, older_than=older_than, dry_run=dry_run, engine=self.engine)
 
 
 def _require_arrow(rows: Any) -> None:

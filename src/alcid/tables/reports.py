@@ -432,3 +432,75 @@ class CompactReport(Report):
         rows = f"{count_text(self.rows or 0, 'row')} ({size}) written"
         done = f"compacted {buckets}: {files}, {rows}"
         yield f"{done} in {self.seconds:.1f} s: snapshot {self.snapshot_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer(Plain):
+    """A streaming reader, which keeps the snapshots that it has not read.
+
+    >>> print(Consumer("orders", 12))
+    consumer orders is to read snapshot 12 next
+    """
+
+    name: str
+    next_snapshot: int
+
+    def __str__(self) -> str:
+        return f"consumer {self.name} is to read snapshot {self.next_snapshot} next"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireReport(Report):
+    """What an expiry of snapshots did.
+
+    >>> print(ExpireReport(3, 4, 9, 12, 2, 17, 1, 34_500_000, seconds=0.25))
+    expired 3 snapshots: 4 to 9 stay; removed 12 data files, 2 index files, 17 manifests and 1
+    statistics file (34.5 MB) in 0.2 s
+    >>> print(ExpireReport(0, 4, 9, 0, 0, 0, 0, 0))
+    expired nothing: snapshots 4 to 9 stay
+    """
+
+    snapshots: int
+    """How many expired."""
+    earliest: int | None
+    """The first snapshot that stays; None in a table without snapshots."""
+    latest: int | None
+    data_files: int
+    """Data files with their indexes, and changelog files, that were removed."""
+    index_files: int
+    """Files of deletion vectors, of hash indexes and the like."""
+    manifests: int
+    """Manifests, and lists of them."""
+    statistics: int
+    bytes: int
+    """Of what was removed, as far as manifests tell sizes; those of indexes beside data files they
+    do not."""
+    consumers: tuple[Consumer, ...] = ()
+    """Streaming readers that keep snapshots which would have expired without them."""
+    seconds: float = 0.0
+    dry_run: bool = False
+    """Nothing was changed."""
+
+    def lines(self) -> Iterator[str]:
+        """What expired, what was removed, and what kept the rest."""
+        would = _would(dry_run=self.dry_run)
+        if self.latest is None:
+            yield "expired nothing: there are no snapshots"
+            return
+        stay = f"{self.earliest} to {self.latest} stay"
+        if self.earliest == self.latest:
+            stay = f"{self.latest} stays"
+        if not self.snapshots:
+            plural = "" if self.earliest == self.latest else "s"
+            yield f"expired nothing: snapshot{plural} {stay}"
+        else:
+            removed = (
+                f"{count_text(self.data_files, 'data file')}, "
+                f"{count_text(self.index_files, 'index file')}, "
+                f"{count_text(self.manifests, 'manifest')} and "
+                f"{count_text(self.statistics, 'statistics file')} ({_size(self.bytes)})"
+            )
+            seconds = "" if self.dry_run else f" in {self.seconds:.1f} s"
+            expired = f"{would}expired {count_text(self.snapshots, 'snapshot')}: {stay}"
+            yield f"{expired}; removed {removed}{seconds}"
+        yield from cut(self.consumers, len(self.consumers), "consumers")

@@ -172,6 +172,10 @@ class FaultyFiles:
         folder = self._name(under) if under else self._root
         return list(below(names, self._root, folder, hidden=hidden))
 
+    def folder(self, under: str) -> tuple[list[Entry], list[str]]:
+        """All files below a folder, and no folders in it: what may fail is the same."""
+        return self.entries(under, hidden=True), []
+
     def stat(self, path: str) -> FileStat:
         """Size and version of a file."""
         self._begin("stat", path)

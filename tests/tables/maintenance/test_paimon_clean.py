@@ -16,9 +16,11 @@ import pytest
 from alcid import OptionError
 from alcid.errors import FormatError
 from alcid.storage import Storage
+from alcid.tables.engine import Engine
 from alcid.tables.maintenance import paimon_clean
-from alcid.tables.maintenance.clean import CleanReport, list_files
+from alcid.tables.maintenance.clean import CleanReport
 from alcid.tables.maintenance.paimon_clean import clean
+from alcid.tables.many_files import list_all
 from alcid.tables.paimon.metadata.commit import Change
 from alcid.tables.paimon_table import PaimonTable
 from tests.golden.paimon_tables import table_names, unpack_table
@@ -230,12 +232,12 @@ def test_a_commit_after_the_listing_loses_nothing(
     snapshot = latest.read_bytes()
     latest.unlink()  # its files exist, but it does not yet
 
-    def listed(storage: Storage) -> Any:
-        files = list_files(storage)
+    def listed(storage: Storage, engine: Engine) -> Any:
+        files = list_all(storage, engine)
         latest.write_bytes(snapshot)
         return files
 
-    monkeypatch.setattr(paimon_clean, "list_files", listed)
+    monkeypatch.setattr(paimon_clean, "list_all", listed)
     assert removed(cleaned(table)) == {}
     assert len(rows_of(table)) == 45
 

@@ -1,4 +1,4 @@
-"""Commands that maintain a table: `verify`, `repair`, `clean`, `compact` and `stats`."""
+"""Commands that maintain a table: `verify`, `repair`, `clean`, `expire`, `compact` and `stats`."""
 
 from __future__ import annotations
 
@@ -93,6 +93,48 @@ def clean(
 
     age = parse_age(older_than)
     print_report(open_table(table, how).clean(age, dry_run=dry_run), as_json=as_json)
+
+
+@command(Section.CHANGE)
+def expire(
+    table: TableName,
+    how: Opening,
+    older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="Expire snapshots that have not been the latest for so long: 90s, 30m, 12h, 1d or"
+            " 2w.",
+            show_default="snapshot.time-retained, 1h",
+        ),
+    ] = None,
+    retain_last: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Keep the latest N snapshots, however old.",
+            show_default="snapshot.num-retained.min, 10",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Let old snapshots of a Paimon table expire.
+
+    Removes the files that only they named. Tags, branches and consumers keep what they need.
+
+    \b
+    Examples:
+      alcid expire users --dry-run
+      alcid expire users --older-than 7d --retain-last 10 --json
+    """  # noqa: D301
+    from alcid.cli.printing import print_report
+    from alcid.cli.tables import require_paimon
+
+    age = None if older_than is None else parse_age(older_than)
+    opened = require_paimon(open_table(table, how), "expire")
+    print_report(opened.expire_snapshots(age, retain_last, dry_run=dry_run), as_json=as_json)
 
 
 @command(Section.CHANGE)

@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Final
+
+import pyarrow as pa
 
 from alcid._text import count_text, size_text
 from alcid.errors import (
@@ -29,7 +30,7 @@ from alcid.errors import (
     OptionError,
     require,
 )
-from alcid.storage import Storage
+from alcid.storage import Listing, Storage
 from alcid.tables import bundle_folder
 from alcid.tables.bundle_folder import (
     STATISTICS_PREFIX,  # MOVED
@@ -40,12 +41,15 @@ from alcid.tables.bundle_folder import (
     merge_folder,
     written_at,
 )
+from alcid.tables.engine import Engine, Threads
+from alcid.tables.many_files import remove_files
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.staging import STAGING
 from alcid.tables.reports import Plain, Report
 
 _STAGED = "staged"
-_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.tmp")
+UNFINISHED: Final = re.compile(r"\.[0-9a-f]{32}\.tmp")
+"""A file that was being written here, and never got its name."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -67,11 +71,8 @@ class Leftover(Plain):
     storage: Storage = field(repr=False, compare=False)
 
     def remove(self) -> None:
-        """Remove it; nothing happens if it is not there."""
-        if self.reason == _STAGED:
-            self.storage.remove_folder(self.path)
-        else:
-            self.storage.delete([self.path])
+        """Remove the file; nothing happens if it is not there."""
+        self.storage.delete([self.path])
 
     @property
     def is_replaced(self) -> bool:
@@ -111,12 +112,16 @@ def find_leftovers(storage: Storage, folder: BundleFolder, loaded: FolderBundles
 
 def is_unfinished(name: str) -> bool:
     """Whether a file of that name was being written here, and never got its name."""
-    return _UNFINISHED.fullmatch(name) is not None
+    return UNFINISHED.fullmatch(name) is not None
 
 
 def list_files(storage: Storage, under: str = "") -> list[ListedFile]:
     """All files below a folder, by path."""
-    listing = storage.list(under, hidden=True)
+    return listed_files(storage.list(under, hidden=True), under)
+
+
+def listed_files(listing: Listing, under: str = "") -> list[ListedFile]:
+    """The files of a listing, with their names within a folder."""
     begin = len(under) + 1 if under else 0
     columns = listing.paths.to_pylist(), listing.sizes.tolist(), listing.versions.to_pylist()
     return [
@@ -228,6 +233,7 @@ def clean(
     *,
     older_than: timedelta = timedelta(days=1),
     dry_run: bool = False,
+    engine: Engine | None = None,
 ) -> CleanReport:
     """Merge bundles where that makes them fewer or smaller, and remove what is of no use.
 
@@ -240,6 +246,7 @@ def clean(
         older_than: What is younger is kept: it may be of an append that is running. What was
             replaced goes after ten minutes, as after a build.
         dry_run: Change nothing, and say what would be done.
+        engine: What removes many files; by default this process.
 
     Raises:
         OptionError: An age below 0.
@@ -258,7 +265,10 @@ def clean(
             merged = ()
         loaded = folder.load(on_damage=_ignore)
     removed, kept = remove_old(
-        find_leftovers(storage, folder, loaded), older_than=older_than, dry_run=dry_run
+        find_leftovers(storage, folder, loaded),
+        older_than=older_than,
+        dry_run=dry_run,
+        engine=engine,
     )
     return CleanReport(dry_run, merged, tuple(written), removed, kept, time.monotonic() - begin)
 
@@ -275,7 +285,11 @@ def check_age(older_than: timedelta) -> None:
 
 
 def remove_old(
-    leftovers: Iterable[Leftover], *, older_than: timedelta, dry_run: bool
+    leftovers: Iterable[Leftover],
+    *,
+    older_than: timedelta,
+    dry_run: bool,
+    engine: Engine | None = None,
 ) -> tuple[tuple[Leftover, ...], tuple[Leftover, ...]]:
     """Remove what has been of no use for so long; what was removed, and what is too young."""
     old: list[Leftover] = []
@@ -283,7 +297,7 @@ def remove_old(
     for leftover in leftovers:
         (old if _is_old(leftover, older_than) else young).append(leftover)
     if not dry_run:
-        _remove(old)
+        _remove(old, engine or Threads())
     return tuple(old), tuple(young)
 
 
@@ -297,8 +311,19 @@ def _is_old(leftover: Leftover, older_than: timedelta) -> bool:
     return leftover.since is not None and leftover.since <= datetime.now(UTC) - age
 
 
-def _remove(leftovers: Iterable[Leftover]) -> None:
-    """Remove them by path: bundles that are replaced are older than those that say so."""
+def _remove(leftovers: Sequence[Leftover], engine: Engine) -> None:
+    """Remove them: first what is replaced, by path, as that is older than what says so."""
     for leftover in leftovers:
-        with suppress(FileGoneError):
+        if leftover.is_replaced:
             leftover.remove()
+    storages = {id(leftover.storage): leftover.storage for leftover in leftovers}
+    others = [leftover for leftover in leftovers if not leftover.is_replaced]
+    for number, storage in storages.items():
+        own = [leftover for leftover in others if id(leftover.storage) == number]
+        staged = [leftover.path for leftover in own if leftover.reason == _STAGED]
+        inner = [storage.list(path, hidden=True).paths for path in staged]
+        files = pa.array([leftover.path for leftover in own if leftover.reason != _STAGED])
+        paths = pa.chunked_array([files.cast(pa.string()), *inner]).combine_chunks()
+        remove_files(storage, paths, engine)
+        for path in staged:
+            storage.remove_folder(path)

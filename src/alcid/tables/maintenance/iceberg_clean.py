@@ -15,6 +15,9 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
+import numpy as np
+import pyarrow.compute as pc
+
 from alcid.errors import FileGoneError, FormatError, LimitError
 from alcid.formats.puffin import PuffinReader
 from alcid.storage import Storage, StorageSource
@@ -24,14 +27,17 @@ from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write.publish import is_ours
 from alcid.tables.maintenance.clean import (
+    UNFINISHED,
     CleanReport,
     Leftover,
     ListedFile,
     check_age,
     is_unfinished,
     list_files,
+    listed_files,
     remove_old,
 )
+from alcid.tables.many_files import list_all
 
 _SUFFIX = ".stats"
 
@@ -51,7 +57,9 @@ def clean(
     """
     check_age(older_than)
     begin = time.monotonic()
-    removed, kept = remove_old(find_leftovers(table), older_than=older_than, dry_run=dry_run)
+    removed, kept = remove_old(
+        find_leftovers(table), older_than=older_than, dry_run=dry_run, engine=table.engine
+    )
     return CleanReport(dry_run, (), (), removed, kept, time.monotonic() - begin)
 
 
@@ -67,8 +75,13 @@ def find_leftovers(table: OpenIcebergTable) -> list[Leftover]:
     data = table.file_io.folder(table.catalog.data_location("any").rpartition("/")[0])
     if not data.remote:  # only a disk has unfinished files
         others = f"{storage.location}/"
+        listing = list_all(data, table.engine)
+        drafts = pc.match_substring_regex(listing.paths, f"(^|/){UNFINISHED.pattern}$")
+        unfinished = listing.part(np.flatnonzero(drafts.to_numpy(zero_copy_only=False)))
         below = [
-            one for one in list_files(data) if not f"{data.location}/{one.path}".startswith(others)
+            one
+            for one in listed_files(unfinished)
+            if not f"{data.location}/{one.path}".startswith(others)
         ]
         leftovers += _unfinished(data, below)
     return sorted(leftovers, key=lambda leftover: leftover.path)

@@ -417,7 +417,12 @@ class _PaimonRepair:
 
     def clean(self, older_than: timedelta, *, dry_run: bool) -> CleanReport:
         try:
-            return clean(self._table.storage, older_than=older_than, dry_run=dry_run)
+            return clean(
+                self._table.storage,
+                older_than=older_than,
+                dry_run=dry_run,
+                engine=self._table.engine,
+            )
         except FormatError:  # of an older snapshot, which is reported: what it needs is not known
             return CleanReport(
                 dry_run=dry_run, merged=(), written=(), removed=(), kept=(), seconds=0

@@ -18,9 +18,9 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.storage import Storage, retry
+from alcid.storage import Listing, Storage, retry
 from alcid.tables.engine import Engine
-from alcid.tables.maintenance.clean import Leftover, ListedFile, list_files
+from alcid.tables.maintenance.clean import Leftover
 from alcid.tables.maintenance.findings import MISSING, FindingKind, Findings
 from alcid.tables.maintenance.paimon_checks import CheckedTable, DataFileCheck, IndexFileCheck
 from alcid.tables.maintenance.paimon_clean import find_orphans
@@ -33,6 +33,7 @@ from alcid.tables.maintenance.verify import (
     run,
     run_each,
 )
+from alcid.tables.many_files import list_all
 from alcid.tables.paimon.data_files import PlacedFile, place_files, table_paths
 from alcid.tables.paimon.deletion_vectors import duplicate_vectors, index_path
 from alcid.tables.paimon.keyed.bucket import buckets_of
@@ -194,7 +195,7 @@ def _check(
     folder = TableFolder(storage, branch)
     schema = folder.latest_schema()
     options = TableOptions.parse(folder.options(schema), has_primary_key=bool(schema.primary_keys))
-    listed = list_files(storage)  # before snapshots are read: a commit may come
+    listed = list_all(storage, engine)  # before snapshots are read: a commit may come
     state = read_state(folder, total.findings)
     if state is None:
         return
@@ -248,12 +249,12 @@ def _check_metadata(
 def _choose(
     table: CheckedTable,
     placed: Sequence[PlacedFile],
-    listed: Sequence[ListedFile],
+    listed: Listing,
     sample: Sample,
 ) -> list[DataFileCheck]:
     """The files to read: a sample of them, and all whose size is not that of the listing."""
     readable = [file for file in placed if file.file.schema_id in table.schemas]
-    sizes = {file.path: file.size for file in listed}
+    sizes = dict(zip(listed.paths.to_pylist(), listed.sizes.tolist(), strict=True))
     chosen = set(sample.choose([data_file.path for data_file in readable]).tolist())
     for number, data_file in enumerate(readable):
         beside = (f"{data_file.folder}{name}" in sizes for name in data_file.file.extra_files)
@@ -300,7 +301,7 @@ def _check_keys(
 
 def _leftovers(
     storage: Storage,
-    listed: list[ListedFile],
+    listed: Listing,
     schema: TableSchema,
     options: TableOptions,
     findings: Findings,

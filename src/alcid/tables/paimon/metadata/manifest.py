@@ -7,17 +7,23 @@ file would stay deleted. A manifest list has the manifests of a snapshot, with w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 from alcid.errors import FormatError
+from alcid.formats.avro import read_records
 from alcid.tables.paimon.metadata.records import (
+    FieldFinder,
     UnknownField,
+    is_orc,
     nullable,
     put_values,
     read_as,
+    read_orc,
     record_schema,
     write_records,
 )
@@ -79,6 +85,14 @@ _SCHEMA = record_schema(
             ),
         ),
     ],
+)
+
+_OF_ENTRY = frozenset({"_VERSION", "_KIND", "_PARTITION", "_BUCKET", "_FILE"})
+_OF_FILE = frozenset(
+    {
+        *("_FILE_NAME", "_FILE_SIZE", "_LEVEL", "_EXTRA_FILES"),
+        *("_EMBEDDED_FILE_INDEX", "_EXTERNAL_PATH"),
+    }
 )
 
 BucketId: TypeAlias = tuple[bytes, int]
@@ -184,6 +198,44 @@ def read_manifest(data: bytes, *, file: str) -> list[ManifestEntry]:
         FormatError: It is damaged.
     """
     return read_as(_entry, data, schema=_SCHEMA, version=_VERSION, what="manifest", file=file)
+
+
+def read_names(
+    data: bytes, *, file: str
+) -> Iterator[tuple[dict[str, Any], tuple[UnknownField, ...]]]:
+    """The records of a manifest with the fields that identify data files, and unknown fields.
+
+    Statistics and keys, most of a manifest, are passed over where all fields are known.
+
+    Raises:
+        FormatError: It is damaged.
+    """
+    if is_orc(data):
+        written, records = read_orc(data, file=file)
+    else:
+        written, records = read_records(data, file=file, project=partial(_project, file=file))
+    unknown = FieldFinder(written, _SCHEMA, file=file)
+    for record in records:
+        version, kind = record.get("_VERSION", _VERSION), record["_KIND"]
+        if version > _VERSION:
+            raise FormatError("version of a manifest", file=file, found=version, expected=_VERSION)
+        if kind not in (ADD, DELETE):
+            raise FormatError("kind of an entry", file=file, found=kind, expected="0 or 1")
+        yield record, unknown.find(record)
+
+
+def _project(written: Any, *, file: str) -> Any:
+    """The schema of a manifest with fields that identify data files; None: with all of them."""
+    if not FieldFinder(written, _SCHEMA, file=file).is_empty:
+        return None
+    projected = copy.deepcopy(written)
+    projected["fields"] = [field for field in projected["fields"] if field["name"] in _OF_ENTRY]
+    for field in projected["fields"]:
+        if field["name"] == "_FILE":
+            branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
+            (record,) = (branch for branch in branches if branch != "null")
+            record["fields"] = [one for one in record["fields"] if one["name"] in _OF_FILE]
+    return projected
 
 
 def write_manifest(entries: Iterable[ManifestEntry], compression: str) -> bytes:

@@ -155,6 +155,11 @@ class FieldFinder:
         self._collect(written)
         self._unknown = list(self._compare(written, known, ()))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the file has known fields only."""
+        return not self._unknown
+
     def find(self, record: Mapping[str, Any]) -> tuple[UnknownField, ...]:
         """The unknown fields of a record that are not null."""
         if not self._unknown:

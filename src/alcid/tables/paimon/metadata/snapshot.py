@@ -231,6 +231,10 @@ class SnapshotFolder:
         for name in names:
             self._storage.replace(self._folder + name, str(snapshot.id).encode())
 
+    def hint_earliest(self, number: int) -> None:
+        """Write the hint of the earliest snapshot, after those before it have expired."""
+        self._storage.replace(self._folder + _EARLIEST, str(number).encode())
+
     def path(self, number: int) -> str:
         """The path of a snapshot in the table."""
         return snapshot_path(number, self._branch)

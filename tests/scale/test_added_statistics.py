@@ -286,8 +286,8 @@ class CountingCatalog(MemoryCatalog):
         super().__init__(folder)
         self.counted = True
 
-    def entries(self, snapshot_id: int) -> pa.Table:
-        found = super().entries(snapshot_id)
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
+        found = super().entries(snapshot_id, metrics=metrics)
         if not self.counted:
             return found
         kind = pa.map_(pa.int32(), pa.int64())

@@ -67,6 +67,7 @@ def read_records(
     *,
     file: str,
     as_schema: Callable[[Any], Any] | None = None,
+    read_as: Callable[[Any], Any] | None = None,
     most_records: int | None = None,
 ) -> tuple[Any, Iterator[dict[str, Any]]]:
     """The schema and the records of a container; the first record that is wrong ends them.
@@ -75,6 +76,8 @@ def read_records(
         data: The container.
         file: Its name, for errors.
         as_schema: As for `plain_container`.
+        read_as: Makes the schema to read records with out of that: fields that it leaves out are
+            skipped, and no objects are made of them. None: all fields.
         most_records: As for `plain_container`.
 
     Raises:
@@ -82,13 +85,13 @@ def read_records(
             too.
     """
     schema, parts = plain_container(data, file=file, as_schema=as_schema, most_records=most_records)
-    return schema, _records(parts, file)
+    return schema, _records(parts, None if read_as is None else read_as(schema), file)
 
 
-def _records(parts: Iterable[bytes], file: str) -> Iterator[dict[str, Any]]:
+def _records(parts: Iterable[bytes], read_schema: Any, file: str) -> Iterator[dict[str, Any]]:
     for part in parts:
         try:
-            yield from fastavro.reader(io.BytesIO(part))  # type: ignore[misc]
+            yield from fastavro.reader(io.BytesIO(part), read_schema)  # type: ignore[misc]
         # Whatever a damaged schema or record leads to.
         except Exception as error:  # noqa: BLE001
             raise FormatError(f"damaged Avro file: {error!r}", file=file) from None

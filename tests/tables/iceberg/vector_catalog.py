@@ -52,9 +52,9 @@ class VectorCatalog(MemoryCatalog):
         """The table as a new user opens it."""
         return IcebergTable(self)
 
-    def entries(self, snapshot_id: int) -> pa.Table:
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
         """The files of a snapshot, with the places of vectors."""
-        found = super().entries(snapshot_id)
+        found = super().entries(snapshot_id, metrics=metrics)
         for name, kind in _PLACE.items():
             values = [one.get(name) for one in self.files[snapshot_id]]
             found = found.append_column(name, pa.array(values, kind))

@@ -294,7 +294,7 @@ def _make_iceberg(folder: Path, count: int) -> None:
     (folder / "metadata.json").write_text(json.dumps(_iceberg_metadata(folder)))
 
 
-def _avro(schema: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> bytes:
+def _avro(schema: dict[str, Any], records: Sequence[Mapping[str, Any]]) -> bytes:
     file = io.BytesIO()
     fastavro.writer(file, schema, records, codec="deflate", sync_interval=64_000)
     return file.getvalue()

@@ -107,6 +107,44 @@ def test_metrics_that_spark_reads_by_column_are_those_of_manifests(
         assert rows_of(table, where) == rows
 
 
+def test_pruned_manifests_leave_the_rows_of_spark(
+    lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delete files stand in manifests of their own, which are read whatever the predicate."""
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, s STRING, t TIMESTAMP_NTZ) USING iceberg "
+        "PARTITIONED BY (s) TBLPROPERTIES ('format-version'='2', "
+        "'write.delete.mode'='merge-on-read', 'commit.manifest-merge.enabled'='false')"
+    )
+    row = "SELECT id, {0}, TIMESTAMP_NTZ'2024-01-01' + make_interval(0, 0, 0, id) FROM range({1})"
+    for value, ids in (("'a'", "0, 9"), ("'b'", "9, 19"), ("'c'", "19, 30"), ("NULL", "30, 33")):
+        lake.sql(f"INSERT INTO {name} {row.format(value, ids)}")
+    lake.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD s WITH days(t)")
+    lake.sql(f"INSERT INTO {name} {row.format('upper(chr(97 + id % 3))', '33, 40')}")
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(4, id)")
+    lake.sql(f"INSERT INTO {name} {row.format(chr(39) + 'b' + chr(39), '40, 41')}")
+    lake.sql(f"DELETE FROM {name} WHERE id IN (10, 20, 31, 35)")
+    monkeypatch.setattr(catalog_module, "FEW_MANIFESTS", 0)
+    pruned = 0
+    for where in (
+        "s = 'b'",
+        "s < 'b' AND id > 2",
+        "s IS NULL",
+        "s IS NOT NULL AND id = 20",
+        "t = TIMESTAMP_NTZ'2024-02-05'",
+        "t > TIMESTAMP_NTZ'2024-02-04' OR s = 'a'",
+        "id = 40 AND t >= TIMESTAMP_NTZ'2024-02-09'",
+        "s = 'nothing'",
+    ):
+        table = alcid.iceberg(name, lake)
+        expected = lake.table(name).where(where).orderBy("id").toArrow().to_pylist()
+        scan = table.scan(where, order_by="id")
+        pruned += not table._is_open
+        assert scan.to_arrow().to_pylist() == expected, where
+        assert alcid.iceberg(name, lake).count(where) == len(expected), where
+    assert pruned >= 2
+
+
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:
     """Iceberg's metadata tables refuse them, and its scan reads them."""
     lake.sql(

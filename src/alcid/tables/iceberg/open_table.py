@@ -169,9 +169,10 @@ class OpenIcebergTable(Table[IcebergFiles]):
                 return None
             with self.engine.settings():
                 chosen = self._needed(listed.manifests, where)
-                if 2 * len(chosen) > len(listed.manifests):
-                    return None
                 skipped = len(listed.manifests) - len(chosen)
+                # The files of a scan are not used for the next one, but all files are.
+                if 2 * skipped < sum(one.content == 0 for one in listed.manifests):
+                    return None
                 note = (
                     f"{skipped:,} of {len(listed.manifests):,} manifests are not read: their"
                     " partition summaries rule out the predicate"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -41,8 +42,12 @@ class SavedTable:
     def load(self) -> TableMetadata:
         return TableMetadata.from_json(self.text, name=self.name)
 
-    def entries(self, snapshot_id: int) -> pa.Table:
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
+        assert metrics
         return self.files[snapshot_id]
+
+    def metrics(self, snapshot_id: int, field_ids: Collection[int]) -> NoReturn:
+        _fixed(snapshot_id, field_ids)
 
     def storage_options(self, location: str) -> dict[str, str]:
         assert location

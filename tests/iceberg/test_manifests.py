@@ -13,9 +13,12 @@ import pytest
 import alcid
 from alcid.errors import AlcidError
 from alcid.spark.iceberg import SparkCatalogTable
+from alcid.tables.iceberg import catalog as catalog_module
+from alcid.tables.iceberg.bounds import column_metrics
 from alcid.tables.iceberg.catalog import snapshot_entries
+from alcid.tables.iceberg.deletes.plan import PATH_FIELD
 from alcid.tables.iceberg.file_io import FileIO
-from alcid.tables.iceberg.metadata.entries import Entries
+from alcid.tables.iceberg.metadata.entries import METRICS, Entries
 from alcid.tables.iceberg_table import IcebergTable
 
 if TYPE_CHECKING:
@@ -70,6 +73,76 @@ def test_what_manifests_say_is_what_entries_say(
     lake.sql(f"CALL lake.system.rewrite_manifests('{name}')")
     entries = assert_same(lake, name)
     assert sum(entries.data["record_count"].to_pylist()) - len(entries.deletes) == 5
+
+
+def test_metrics_that_spark_reads_by_column_are_those_of_manifests(
+    lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, s STRING, f DOUBLE) USING iceberg PARTITIONED BY (s) "
+        "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read')"
+    )
+    lake.sql(f"INSERT INTO {name} SELECT id, id % 3, IF(id = 5, NULL, id) FROM range(30)")
+    lake.sql(f"DELETE FROM {name} WHERE id = 7")
+    whole = alcid.iceberg(name, lake)
+    expected = whole.snapshot.entries
+    assert expected.read_metrics is None
+    monkeypatch.setattr(catalog_module, "MAX_VALUES", 0)
+    monkeypatch.setattr(catalog_module, "MAX_READ", 0)
+    table = alcid.iceberg(name, lake)
+    entries = table.snapshot.entries
+    assert entries.data["lower_bounds"].to_pylist() == [[], [], []]
+    assert entries.data.drop_columns(METRICS) == expected.data.drop_columns(METRICS)
+    # Those of delete files name the data file that they are for.
+    paths = [dict(one)[PATH_FIELD] for one in entries.deletes["lower_bounds"].to_pylist()]
+    assert paths == [dict(one)[PATH_FIELD] for one in expected.deletes["lower_bounds"].to_pylist()]
+    for field in table.snapshot.schema.fields:
+        assert field.data_type is not None
+        some = entries.with_metrics([field.id])
+        assert {key for row in some["value_counts"].to_pylist() for key, _ in row} == {field.id}
+        bounds = [column_metrics(one, field, field.data_type) for one in (some, expected.data)]
+        assert bounds[0] == bounds[1]
+    for where in ("id = 7", "id = 8", "f IS NULL", "s = '1' AND id > 20"):
+        rows = lake.table(name).where(where).orderBy("id").toArrow().to_pylist()
+        assert rows_of(table, where) == rows
+
+
+def test_pruned_manifests_leave_the_rows_of_spark(
+    lake: SparkSession, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delete files stand in manifests of their own, which are read whatever the predicate."""
+    lake.sql(
+        f"CREATE TABLE {name} (id INT, s STRING, t TIMESTAMP_NTZ) USING iceberg "
+        "PARTITIONED BY (s) TBLPROPERTIES ('format-version'='2', "
+        "'write.delete.mode'='merge-on-read', 'commit.manifest-merge.enabled'='false')"
+    )
+    row = "SELECT id, {0}, TIMESTAMP_NTZ'2024-01-01' + make_interval(0, 0, 0, id) FROM range({1})"
+    for value, ids in (("'a'", "0, 9"), ("'b'", "9, 19"), ("'c'", "19, 30"), ("NULL", "30, 33")):
+        lake.sql(f"INSERT INTO {name} {row.format(value, ids)}")
+    lake.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD s WITH days(t)")
+    lake.sql(f"INSERT INTO {name} {row.format('upper(chr(97 + id % 3))', '33, 40')}")
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD bucket(4, id)")
+    lake.sql(f"INSERT INTO {name} {row.format(chr(39) + 'b' + chr(39), '40, 41')}")
+    lake.sql(f"DELETE FROM {name} WHERE id IN (10, 20, 31, 35)")
+    monkeypatch.setattr(catalog_module, "FEW_MANIFESTS", 0)
+    pruned = 0
+    for where in (
+        "s = 'b'",
+        "s < 'b' AND id > 2",
+        "s IS NULL",
+        "s IS NOT NULL AND id = 20",
+        "t = TIMESTAMP_NTZ'2024-02-05'",
+        "t > TIMESTAMP_NTZ'2024-02-04' OR s = 'a'",
+        "id = 40 AND t >= TIMESTAMP_NTZ'2024-02-09'",
+        "s = 'nothing'",
+    ):
+        table = alcid.iceberg(name, lake)
+        expected = lake.table(name).where(where).orderBy("id").toArrow().to_pylist()
+        scan = table.scan(where, order_by="id")
+        pruned += not table._is_open
+        assert scan.to_arrow().to_pylist() == expected, where
+        assert alcid.iceberg(name, lake).count(where) == len(expected), where
+    assert pruned >= 2
 
 
 def test_two_partition_fields_of_one_name(lake: SparkSession, name: str) -> None:

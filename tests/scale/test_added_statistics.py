@@ -292,8 +292,8 @@ class CountingCatalog(MemoryCatalog):
         super().__init__(folder)
         self.counted = True
 
-    def entries(self, snapshot_id: int) -> pa.Table:
-        table = super().entries(snapshot_id)
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
+        table = super().entries(snapshot_id, metrics=metrics)
         if not self.counted:
             return table
         kind = pa.map_(pa.int32(), pa.int64())

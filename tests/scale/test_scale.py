@@ -11,11 +11,16 @@ from typing import Any
 import pytest
 
 from alcid.scan import Explanation
+from benchmarks.scale.metadata import METADATA_KINDS
 from benchmarks.scale.questions import left_files, questions
 from benchmarks.scale.tables import KINDS, expected_of, make_tables, open_table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FILES = 2_000
+MOST_TASK_BYTES = 400
+"""Of a file in the plan that a task gets."""
+MOST_BYTES_PER_FILE = 3_000
+"""Of a file in the driver, with what importing modules takes."""
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +52,21 @@ def test_the_benchmark_runs_and_prints_a_table(base: Path) -> None:
     for table in tables:
         assert table["left"] == expected_of(base)
         assert table["peak_bytes"] > table["growth_bytes"]
+
+
+def test_metadata_of_many_files_is_measured_and_bounded(tmp_path: Path) -> None:
+    """A day is a manifest of 5,000 files: Iceberg reads only that of the day it is asked for."""
+    files, output = 12_000, tmp_path / "out.json"
+    command = [sys.executable, "-m", "benchmarks.scale", "--metadata", "--files", str(files)]
+    command += ["--data", str(tmp_path), "--output", str(output)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = ended.stdout.splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == list(METADATA_KINDS)
+    written = json.loads(output.with_stem("out-metadata").read_text())
+    for one in written["tables"]:
+        assert one["task_bytes"] < MOST_TASK_BYTES, one
+        assert one["bytes_per_file"] < MOST_BYTES_PER_FILE, one
+        assert one["day_files"] == (5_000 if one["kind"] == "iceberg" else files), one
 
 
 def test_each_file_is_as_expected(base: Path) -> None:

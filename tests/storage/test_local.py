@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -212,3 +213,29 @@ def test_a_start_that_is_cut_short_is_an_error(
     monkeypatch.setattr(os, "pread", lambda file, length, at: real(file, length, at)[: 4 - at])
     with pytest.raises(StorageError, match="short read: 4 bytes at offset 0, expected 10"):
         storage.read_heads(["a"], 20, {})
+
+
+def test_folders_are_listed_in_parallel_and_sorted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"day={day}/hour={hour}/{name}" for day in range(5) for hour in "ba" for name in "yx"]
+    for name in [*names, "_alcid/1", "day=3/.crc"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(name.encode())
+    (tmp_path / "day=0" / "up").symlink_to(tmp_path)
+    (tmp_path / "day=9").symlink_to(tmp_path / "day=4")
+    together = threading.Barrier(5)  # breaks unless as many folders are listed at a time
+    scandir = os.scandir
+
+    def waiting(folder: str) -> Iterator[os.DirEntry[str]]:
+        if "hour=b" in folder and "day=9" not in folder:
+            together.wait(timeout=20)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", waiting)
+    storage = Storage.open(tmp_path)
+    linked = [name.replace("day=4", "day=9") for name in names if name.startswith("day=4")]
+    listing = storage.list()
+    assert listing.paths.to_pylist() == sorted([*names, *linked])
+    assert listing.sizes.tolist() == [len(path) for path in listing.paths.to_pylist()]
+    assert storage.traffic.lists == 1 + 6 + 12

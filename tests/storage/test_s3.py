@@ -8,7 +8,8 @@ import time
 import pytest
 
 from alcid.errors import AlcidError, FileGoneError, StorageError
-from alcid.storage import Retry, Storage
+from alcid.storage import Retry, Storage, arrow_s3
+from alcid.storage.arrow_s3 import ArrowS3Files
 from tests.storage.conftest import KEYS, Opener
 from tests.storage.fault_proxy import Fault, FaultProxy
 
@@ -21,15 +22,35 @@ def reads(seen: list[str]) -> list[str]:
     return sorted(request.split("=")[-1] for request in seen if request.startswith("GET"))
 
 
-def test_a_listing_is_one_request(s3: Storage, proxy: FaultProxy) -> None:
+def test_a_listing_is_one_request_and_one_for_each_folder(s3: Storage, proxy: FaultProxy) -> None:
+    """Arrow gives a page after the other, so folders are listed in parallel; s3fs does not."""
     for name in ["a/1", "a/b/2", "_alcid/3", "c"]:
         s3.put(name, b"x")
     before = s3.traffic
     with proxy.watch() as seen:
         assert s3.list().paths.to_pylist() == ["a/1", "a/b/2", "c"]
-    assert len(seen) == 1
-    assert "list-type=2" in seen[0]
-    assert (s3.traffic - before).lists == 1
+    assert all("list-type=2" in request for request in seen)
+    expected = 2 if isinstance(s3._backend, ArrowS3Files) else 1
+    assert len(seen) == (s3.traffic - before).lists == expected
+
+
+@pytest.mark.parametrize("most_parallel", [0, 3, 32])
+def test_a_listing_is_the_same_however_its_folders_are_listed(
+    s3: Storage, monkeypatch: pytest.MonkeyPatch, most_parallel: int
+) -> None:
+    names = [f"day={day}/{part}/{file}" for day in range(4) for part in "ab" for file in "yx"]
+    names += ["top", "_alcid/bundle", "day=0/.hidden", "empty name/ 1"]
+    for name in names:
+        s3.put(name, name.encode())
+    monkeypatch.setattr(arrow_s3, "_MOST_PARALLEL", most_parallel)
+    everything = s3.list(hidden=True)
+    assert everything.paths.to_pylist() == sorted(names)
+    assert everything.sizes.tolist() == [len(name) for name in sorted(names)]
+    shown = [name for name in sorted(names) if "_alcid" not in name and ".hidden" not in name]
+    assert s3.list().paths.to_pylist() == shown
+    inner = [name for name in sorted(names) if name.startswith("day=2/")]
+    assert s3.list("day=2").paths.to_pylist() == inner
+    assert s3.list("nothing").paths.to_pylist() == []
 
 
 def test_a_read_of_a_known_file_is_one_request(s3: Storage, proxy: FaultProxy) -> None:

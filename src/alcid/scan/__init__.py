@@ -36,7 +36,7 @@ from alcid.scan.explain import (
     RowGroupOutcome,
     Stage,
 )
-from alcid.scan.scan import Query, Scan
+from alcid.scan.scan import Query, Scan, left_by_statistics
 from alcid.scan.table_files import BundleIndexes, DataFiles, FileScan, Indexes, TableFiles
 
 __all__ = [
@@ -62,5 +62,6 @@ __all__ = [
     "Stage",
     "TableColumns",
     "TableFiles",
+    "left_by_statistics",
     "table_schema",
 ]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from alcid._arrays import BoolArray
 from alcid.config import current_settings
 from alcid.datafiles.parquet.decoding import rows_without_columns
 from alcid.errors import (
@@ -32,7 +33,7 @@ from alcid.scan.execution import Run, ScanEngine, ScanPlan
 from alcid.scan.explain import Explanation
 from alcid.scan.leaves import TablePredicate
 from alcid.scan.sorting import SortKey, parse_order
-from alcid.scan.table_files import TableFiles
+from alcid.scan.table_files import DataFiles, TableFiles
 
 _Result = TypeVar("_Result")
 
@@ -239,6 +240,20 @@ class Scan:
         return self._run
 
 
+def left_by_statistics(where: str | Predicate, files: DataFiles) -> BoolArray:
+    """The files that a predicate leaves, by partition values and statistics.
+
+    Raises:
+        PredicateError: The predicate cannot be read.
+        ColumnError: There is no such column.
+        LiteralError: A literal has no meaning for the type of its column.
+    """
+    predicate = normalize(parse(where))
+    names = _top_level_names(predicate.columns(), files)
+    columns = list(dict.fromkeys(map(files.columns.find, names)))
+    return TablePredicate(predicate, files, columns).by_statistics().may_match
+
+
 def _without_spark(error: SparkNeededError) -> SparkNeededError:
     return SparkNeededError(f"{error}; a table opened with a session can (spark=, --spark)")
 
@@ -251,7 +266,7 @@ def _is_integer(limit: object) -> bool:
     return True
 
 
-def _top_level_names(named: Iterable[str], files: TableFiles) -> Iterator[str]:
+def _top_level_names(named: Iterable[str], files: DataFiles) -> Iterator[str]:
     """The columns that a predicate names; fields within a column stand for the whole of it."""
     columns = files.columns
     for name in named:

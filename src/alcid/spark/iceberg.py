@@ -12,7 +12,7 @@ import math
 import re
 import weakref
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,9 @@ from alcid.spark.jvm import spark_exceptions
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable, java_errors
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, RemovedDeletes, VectorCommit, VectorFile
+from alcid.tables.iceberg.deletes.plan import PATH_FIELD
 from alcid.tables.iceberg.file_io import s3_options
+from alcid.tables.iceberg.metadata.entries import METRICS
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 
 if TYPE_CHECKING:
@@ -170,6 +172,15 @@ def _ids(type_: Any) -> Iterator[int]:
 
 
 _NOT_NEEDED = "column_sizes, split_offsets"  # long, and every runtime has them
+_KEY_IN = "map_filter(data_file.{0}, (k, v) -> k IN ({1})) AS {0}"
+
+
+def _metrics(field_ids: Collection[int]) -> str:
+    """The metrics of some columns, in SQL."""
+    numbers = ", ".join(map(str, sorted(field_ids))) or "NULL"
+    return ", ".join(_KEY_IN.format(name, numbers) for name in METRICS)
+
+
 _EXPLAINED_ERROR = "Error occurred during query planning"  # EXPLAIN does not raise, it tells
 RUNTIME_PACKAGE = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
@@ -225,19 +236,41 @@ class SparkCatalogTable:
         files[key] = weakref.ref(metadata, lambda _: files.pop(key, None)), file
         return metadata
 
-    def entries(self, snapshot_id: int) -> pa.Table:
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
         """The live data and delete files of a snapshot: one Spark job.
+
+        Args:
+            snapshot_id: The snapshot.
+            metrics: Whether those of all columns are listed; if not, only those of the paths in
+                delete files are, and the table does not grow with the columns.
 
         Raises:
             FileGoneError: The snapshot is expired.
             UnsupportedError: Iceberg's metadata tables do not read this table.
         """
-        wanted = f"sequence_number, data_file.* EXCEPT ({_NOT_NEEDED})"
+        if metrics:
+            wanted = f"data_file.* EXCEPT ({_NOT_NEEDED})"
+        else:
+            names = ", ".join(METRICS)
+            wanted = f"data_file.* EXCEPT ({_NOT_NEEDED}, {names}), {_metrics([PATH_FIELD])}"
+        return self._entries(snapshot_id, f"sequence_number, {wanted}")
+
+    def metrics(self, snapshot_id: int, field_ids: Collection[int]) -> pa.Table:
+        """The metrics of some columns of the live data files of a snapshot: one Spark job.
+
+        Raises:
+            FileGoneError: The snapshot is expired.
+            UnsupportedError: Iceberg's metadata tables do not read this table.
+        """
+        wanted = f"data_file.file_path, {_metrics(field_ids)}"
+        return self._entries(snapshot_id, wanted, "data_file.content = 0")
+
+    def _entries(self, snapshot_id: int, wanted: str, where: str = "true") -> pa.Table:
         version = f"{self._sql_name}.entries VERSION AS OF {snapshot_id}"
+        query = f"SELECT {wanted} FROM {version} WHERE status < 2 AND {where}"
         try:
             with java_errors(self.name):
-                live = self.session.sql(f"SELECT {wanted} FROM {version} WHERE status < 2")
-                entries = live.toArrow()
+                entries = self.session.sql(query).toArrow()
         except ConflictError as error:  # of the names or ids of partition fields, not of commits
             raise UnsupportedError(f"metadata table entries: {error}") from None
         # One that is not there has no entries, as Iceberg sees it; snapshots never come back.

@@ -19,14 +19,17 @@ from alcid.storage.backend import (
     Location,
     below,
     check_unchanged,
+    is_hidden,
     is_unchanged,
     join,
 )
 from alcid.storage.options import arrow_s3_options
 from alcid.storage.retries import Lister, ShortReadError
+from alcid.storage.threads import run_in_threads
 from alcid.storage.traffic import TrafficCounter
 
 _PAGE = 1000
+_MOST_PARALLEL = 32  # folders that are listed at the same time
 _MOST_OPEN = 1024
 _PAGE_TRIES = 5
 _NOT_SHOWN = "flush response stream"
@@ -68,13 +71,28 @@ class ArrowS3Files:
         self._lock = threading.Lock()
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
-        """All objects below a prefix."""
+        """All objects below a prefix.
+
+        A server gives a page of a thousand objects at a time, and each page waits for the one
+        before. So folders directly below the prefix are listed in parallel, if they are no more
+        than one round of requests.
+        """
         from pyarrow import fs
 
         folder = join(self._root, under)
-        selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
-        infos = self._lister.run(lambda files: files.get_file_info(selector))
-        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
+        infos = self._infos(folder, recursive=False)
+        folders = [
+            info.path
+            for info in infos
+            if info.type == fs.FileType.Directory and (hidden or not is_hidden(info.base_name))
+        ]
+        if len(folders) > _MOST_PARALLEL:
+            infos = self._infos(folder, recursive=True)
+        else:
+            for inner in run_in_threads(
+                lambda path: self._infos(path, recursive=True), folders, waiting=True
+            ):
+                infos += inner
         files = (
             (info.path, info.size, str(info.mtime_ns))
             for info in infos
@@ -87,9 +105,7 @@ class ArrowS3Files:
         from pyarrow import fs
 
         folder = join(self._root, under)
-        selector = fs.FileSelector(folder, allow_not_found=True)
-        infos = self._lister.run(lambda files: files.get_file_info(selector))
-        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
+        infos = self._infos(folder, recursive=False)
         files = (
             (info.path, info.size, str(info.mtime_ns))
             for info in infos
@@ -98,6 +114,15 @@ class ArrowS3Files:
         start = len(self._root) + 1
         folders = [info.path[start:] for info in infos if info.type == fs.FileType.Directory]
         return list(below(files, self._root, folder, hidden=True)), folders
+
+    def _infos(self, folder: str, *, recursive: bool) -> list[Any]:
+        """What is in a folder."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(folder, recursive=recursive, allow_not_found=True)
+        infos: list[Any] = self._lister.run(lambda files: files.get_file_info(selector))
+        self._traffic.add(lists=max(1, -(-len(infos) // _PAGE)))
+        return infos
 
     def stat(self, path: str) -> FileStat:
         """Size and version of an object; the answer serves the next read too."""

@@ -10,15 +10,27 @@ import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from alcid.errors import UnsupportedError
 from alcid.storage.backend import Entry, FileHead, FileStat, Location, check_unchanged, is_hidden
+from alcid.storage.threads import run_in_threads
 from alcid.storage.traffic import TrafficCounter
 
 _Identity = tuple[int, int]
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
 _NO_EXCLUSIVE_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 _AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCL = -100, 1, 4  # of Linux, and the last of macOS
+
+
+class _Folder(NamedTuple):
+    """A folder that is listed."""
+
+    name: str
+    prefix: str
+    """The path of its files below the root, up to their names."""
+    above: tuple[_Identity, ...]
+    """Itself and the folders that it is in."""
 
 
 class LocalFiles:
@@ -37,67 +49,62 @@ class LocalFiles:
         self._location, self._traffic = location, traffic
 
     def entries(self, under: str, *, hidden: bool) -> list[Entry]:
-        """All files below a folder; links are followed, and one to a folder above it is not."""
-        entries: list[Entry] = []
-        root = self._location.name(under)
-        try:
-            above = self._identities(under)
-        except FileNotFoundError:
-            return entries
-        folders: list[tuple[str, str, tuple[_Identity, ...]]] = [
-            (root, f"{under}/" if under else "", above)
-        ]
-        while folders:
-            folder, prefix, above = folders.pop()
-            self._traffic.add(lists=1)
-            try:
-                iterator = os.scandir(folder)
-            except FileNotFoundError:  # removed since
-                continue
-            with iterator:
-                for entry in iterator:
-                    if not hidden and is_hidden(entry.name):
-                        continue
-                    try:
-                        status = entry.stat()
-                    except FileNotFoundError:  # removed since, or a link to nowhere
-                        continue
-                    if stat.S_ISDIR(status.st_mode):
-                        identity = _identity(status)
-                        if identity not in above:
-                            inner = f"{prefix}{entry.name}/"
-                            folders.append((entry.path, inner, (*above, identity)))
-                        continue
-                    if stat.S_ISREG(status.st_mode):
-                        path = prefix + entry.name
-                        entries.append((path, status.st_size, str(status.st_mtime_ns)))
-        return entries
+        """All files below a folder; links are followed, and one to a folder above it is not.
 
-    def _identities(self, under: str) -> tuple[_Identity, ...]:
-        """A folder and those above it in this storage, to which no link is followed."""
-        parts = under.split("/") if under else []
-        paths = ["/".join(parts[:depth]) for depth in range(len(parts) + 1)]
-        return tuple(_identity(os.stat(self._location.name(path))) for path in paths)  # noqa: PTH116
+        Folders of the same depth are listed in parallel: on a network each file takes a request.
+        """
+        folders = [top] if (top := self._folder(under)) else []
+        entries: list[Entry] = []
+        while folders:
+            listed = run_in_threads(
+                lambda folder: self._listed(folder, hidden=hidden), folders, waiting=True
+            )
+            folders = []
+            for files, inner in listed:
+                entries += files
+                folders += inner
+        return entries
 
     def folder(self, under: str) -> tuple[list[Entry], list[str]]:
         """The files of a folder itself, and the folders in it, but not links to those above it."""
+        top = self._folder(under)
+        if top is None:
+            return [], []
+        entries, folders = self._listed(top, hidden=True)
+        return entries, [folder.prefix.rstrip("/") for folder in folders]
+
+    def _folder(self, under: str) -> _Folder | None:
+        """A folder that is to be listed, if it is there."""
+        parts = under.split("/") if under else []
+        names = [self._location.name("/".join(parts[:depth])) for depth in range(len(parts) + 1)]
+        try:
+            above = tuple(_identity(os.stat(name)) for name in names)  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        return _Folder(names[-1], f"{under}/" if under else "", above)
+
+    def _listed(self, folder: _Folder, *, hidden: bool) -> tuple[list[Entry], list[_Folder]]:
+        """The files and the folders in a folder."""
         entries: list[Entry] = []
-        folders: list[str] = []
+        folders: list[_Folder] = []
         self._traffic.add(lists=1)
         try:
-            above = self._identities(under)
-            iterator = os.scandir(self._location.name(under))
-        except FileNotFoundError:
+            iterator = os.scandir(folder.name)
+        except FileNotFoundError:  # removed since
             return entries, folders
         with iterator:
             for entry in iterator:
+                if not hidden and is_hidden(entry.name):
+                    continue
                 try:
                     status = entry.stat()
                 except FileNotFoundError:  # removed since, or a link to nowhere
                     continue
-                path = f"{under}/{entry.name}" if under else entry.name
-                if stat.S_ISDIR(status.st_mode) and _identity(status) not in above:
-                    folders.append(path)
+                path = folder.prefix + entry.name
+                if stat.S_ISDIR(status.st_mode):
+                    identity = _identity(status)
+                    if identity not in folder.above:
+                        folders.append(_Folder(entry.path, f"{path}/", (*folder.above, identity)))
                 elif stat.S_ISREG(status.st_mode):
                     entries.append((path, status.st_size, str(status.st_mtime_ns)))
         return entries, folders

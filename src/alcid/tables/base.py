@@ -106,12 +106,16 @@ class Table(ABC, Generic[Files]):
             use_indexes: False to read without indexes and statistics, for comparison.
         """
         query = Query(where, columns, order_by, limit, use_indexes)
-        files = self.snapshot
+        files = self._files_of(query)
         if files.notes and not self._has_warned:
             self._has_warned = True
             for note in files.notes:
                 warnings.warn(f"{self.location}: {note}", AlcidWarning, stacklevel=2)
         return self._chosen(Scan(query, files, self._reopen, self.engine, strict=self._strict))
+
+    def _files_of(self, _query: Query, /) -> Files:
+        """The files for a query: all of them, or those that metadata alone cannot rule out."""
+        return self.snapshot
 
     def _chosen(self, scan: Scan) -> Scan:
         """The scan itself, or one that reads the same rows in another way."""

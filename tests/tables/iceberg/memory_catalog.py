@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +158,13 @@ class MemoryCatalog:
         self._loaded.append((metadata, self._version))
         return metadata
 
-    def entries(self, snapshot_id: int) -> pa.Table:
+    def metrics(self, snapshot_id: int, field_ids: Collection[int]) -> pa.Table:
+        """Not here: entries have all of them."""
+        raise NotImplementedError(snapshot_id, field_ids)
+
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
         """The files of a snapshot."""
+        assert metrics
         return pa.Table.from_pylist(self.files[snapshot_id], schema=_ENTRIES)
 
     def storage_options(self, location: str) -> Mapping[str, Any]:

@@ -52,9 +52,9 @@ class VectorCatalog(MemoryCatalog):
         """The table as a new user opens it."""
         return IcebergTable(self)
 
-    def entries(self, snapshot_id: int) -> pa.Table:
+    def entries(self, snapshot_id: int, *, metrics: bool = True) -> pa.Table:
         """The files of a snapshot, with the ranges of vectors."""
-        table = super().entries(snapshot_id)
+        table = super().entries(snapshot_id, metrics=metrics)
         for name, kind in _PLACE.items():
             values = [file.get(name) for file in self.files[snapshot_id]]
             table = table.append_column(name, pa.array(values, kind))

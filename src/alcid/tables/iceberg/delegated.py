@@ -25,7 +25,9 @@ from alcid.types.data_type import quote
 
 def delegate_if_needed(table: OpenIcebergTable, scan: Scan) -> Scan:
     """The scan, or one by Iceberg's own Spark scan if files or columns are unsupported."""
-    reason = _reason(table.snapshot, scan.needed())
+    files = scan._files  # those of the manifests that it needs, or all
+    assert isinstance(files, IcebergFiles)
+    reason = _reason(files, scan.needed())
     return DelegatedScan(scan, table, reason) if reason else scan
 
 

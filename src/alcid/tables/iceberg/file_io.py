@@ -67,6 +67,12 @@ class FileIO:
     def __reduce__(self) -> tuple[object, ...]:
         return FileIO, (self._options, self._base)
 
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What tells it from others: the same path means the same file if this is equal."""
+        options = self._options or {}
+        return tuple(sorted((name, repr(value)) for name, value in options.items())), self._base
+
     def absolute(self, path: str) -> str:
         """A path as an absolute path.
 

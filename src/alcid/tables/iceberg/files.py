@@ -191,7 +191,8 @@ class IcebergFiles(IdFiles):
 
     def _statistics(self, column: str, number: int, data_type: DataType) -> pa.StructArray:
         """Statistics of a column from manifests, partitions and bundles, by field id."""
-        metrics = column_metrics(self.entries.data, _FieldId(number), data_type)
+        data = self.entries.with_metrics([number])
+        metrics = column_metrics(data, _FieldId(number), data_type)
         values = self._partitions_of_files.narrow(
             number, Statistics(column, data_type, metrics), self.rows
         ).values

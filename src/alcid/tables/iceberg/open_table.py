@@ -6,22 +6,29 @@ work on the table as it is here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self, TypeAlias
 
+import numpy as np
+
 from alcid.config import current_settings
 from alcid.errors import FileGoneError, OptionError, StorageError, UnsupportedError, require
+from alcid.expressions import Predicate
 from alcid.expressions.casts_from_text import find_zone
+from alcid.scan import Query, left_by_statistics
 from alcid.tables.base import Table
 from alcid.tables.engine import Engine
 from alcid.tables.iceberg.bundles import BundleFinder
-from alcid.tables.iceberg.catalog import CatalogTable, VectorCommit, snapshot_entries
+from alcid.tables.iceberg.catalog import CatalogTable, SnapshotManifests, VectorCommit
 from alcid.tables.iceberg.deletes.plan import with_vectors
 from alcid.tables.iceberg.file_io import FileIO, advice, is_absolute
 from alcid.tables.iceberg.files import IcebergFiles
+from alcid.tables.iceberg.manifest_pruning import ManifestRanges
 from alcid.tables.iceberg.metadata.entries import Entries
-from alcid.tables.iceberg.metadata.schema import partition_names
+from alcid.tables.iceberg.metadata.manifests import ManifestFile
+from alcid.tables.iceberg.metadata.schema import Schema, partition_names
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -142,15 +149,71 @@ class OpenIcebergTable(Table[IcebergFiles]):
         """Record a commit of this process, so that its files need not be listed."""
         self._commits[snapshot_id] = change
 
+    def _files_of(self, query: Query) -> IcebergFiles:
+        """The files of the snapshot; of a large one, those of the manifests that a query needs."""
+        if query.where is not None and query.use_indexes and not self._is_open:
+            files = self._pruned(query.where)
+            if files is not None:
+                return files
+        return self.snapshot
+
+    def _pruned(self, where: str | Predicate) -> IcebergFiles | None:
+        """The files of the manifests that a predicate needs; None if all files are as good."""
+        snapshot = self._pinned
+        specs = self.metadata.specs.values()
+        if snapshot is None or self._entries or not any(spec.fields for spec in specs):
+            return None
+        listed = SnapshotManifests(self.catalog, self.file_io, self.metadata, snapshot)
+        try:
+            if not listed.is_listed or not listed.is_large:
+                return None
+            with self.engine.settings():
+                chosen = self._needed(listed.manifests, where)
+                skipped = len(listed.manifests) - len(chosen)
+                # The files of a scan are not used for the next one, but all files are.
+                if 2 * skipped < sum(one.content == 0 for one in listed.manifests):
+                    return None
+                note = (
+                    f"{skipped:,} of {len(listed.manifests):,} manifests are not read: their"
+                    " partition summaries rule out the predicate"
+                )
+                return self._files(snapshot, listed.entries(chosen), note)
+        except FileGoneError:  # the snapshot has expired
+            return None
+
+    def _needed(
+        self, manifests: Sequence[ManifestFile], where: str | Predicate
+    ) -> list[ManifestFile]:
+        """The manifests that a predicate needs, those of delete files among them."""
+        data = [manifest for manifest in manifests if manifest.content == 0]
+        ranges = ManifestRanges(
+            self.storage, data, self.metadata.specs, self._schema_of(self._pinned)
+        )
+        may_match = left_by_statistics(where, ranges)
+        needed = {id(data[number]) for number in np.flatnonzero(may_match).tolist()}
+        return [one for one in manifests if one.content != 0 or id(one) in needed]
+
+    def _schema_of(self, snapshot: Snapshot | None) -> Schema:
+        """The columns that are read of a snapshot."""
+        if self.is_past:
+            return self.metadata.schema_of(snapshot, self._ref)
+        return self.metadata.schema
+
     def _open(self, before: IcebergFiles | None = None) -> IcebergFiles:
         pinned = self._pinned if before is None else before.snapshot
+        return self._files(pinned, self._entries_of(pinned))
+
+    def _files(self, snapshot: Snapshot | None, entries: Entries, note: str = "") -> IcebergFiles:
+        bundles = self._bundles.find(self.metadata, snapshot)
+        if note:
+            bundles = replace(bundles, notes=(*bundles.notes, note))
         return IcebergFiles(
             self.file_io,
             self.metadata,
-            pinned,
-            self.metadata.schema_of(pinned, self._ref) if self.is_past else self.metadata.schema,
-            self._entries_of(pinned),
-            self._bundles.find(self.metadata, pinned),
+            snapshot,
+            self._schema_of(snapshot),
+            entries,
+            bundles,
             strict=self._strict,
             own_rows=self.catalog.rows,
             distrusted=self._distrusted,
@@ -172,7 +235,7 @@ class OpenIcebergTable(Table[IcebergFiles]):
 
     def _read_entries(self, snapshot: Snapshot) -> Entries:
         try:
-            return snapshot_entries(self.catalog, self.file_io, self.metadata, snapshot)
+            return SnapshotManifests(self.catalog, self.file_io, self.metadata, snapshot).entries()
         except FileGoneError:
             raise
         except StorageError as error:

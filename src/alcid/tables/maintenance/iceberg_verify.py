@@ -270,7 +270,9 @@ class _Verification:
             NameMapping.of(self._metadata.properties),
         )
         read = chosen & readable
-        files = data.select(_COLUMNS).append_column(_READ, pa.array(read))
+        fields = [field.id for field in self._table.snapshot.schema.fields]
+        with_metrics = self._table.snapshot.entries.with_metrics(fields)
+        files = with_metrics.select(_COLUMNS).append_column(_READ, pa.array(read))
         sizes = np.where(read, data["file_size_in_bytes"].to_numpy(), 0)
         engine = self._table.engine
         checked = run_checks(engine, checks, files, sizes, files=len(data), progress=progress)

@@ -67,9 +67,9 @@ from alcid.tables.paimon.write.build import make_swaps
 from alcid.tables.paimon.write.index_plan import (
     FileContainer,
     FilePlan,
+    containers_of,
     indexable_files,
     plan_files,
-    read_containers,
     table_name,
 )
 from alcid.tables.paimon.write.index_swap import Swap, is_possible
@@ -120,7 +120,7 @@ def repair_indexes(
     placed = [file for file in indexable_files(files)[0] if file.path in wrong]
     plan = [
         _intent(files, file, container, wrong[file.path])
-        for file, container in zip(placed, read_containers(table.storage, placed), strict=True)
+        for file, container in containers_of(table.storage, placed)
     ]
     threshold = files.options.file_index_in_manifest_threshold
     _, swaps = make_swaps(table, plan, threshold, progress=False)
@@ -163,7 +163,7 @@ def _built(
     files: PaimonFiles, placed: PlacedFile, specs: Sequence[IndexSpec]
 ) -> tuple[tuple[IndexSpec, DataType], ...]:
     """Indexes as the file spells them, as far as it can have them."""
-    made = plan_files(files, [placed], specs, [None], SkippedCounter(), rebuild=True)
+    made = plan_files(files, [(placed, None)], specs, SkippedCounter(), rebuild=True)
     return made[0].build if made else ()
 
 

@@ -217,8 +217,8 @@ def with_vectors(entries: Entries, change: VectorCommit, sequence_number: int) -
         else columns.get(field.name, pa.nulls(count, field.type))
         for field in deletes.schema
     ]
-    return Entries.of(
-        pa.concat_tables([data, remaining, pa.Table.from_arrays(added, schema=deletes.schema)])
+    return entries.with_deletes(
+        pa.concat_tables([remaining, pa.Table.from_arrays(added, schema=deletes.schema)])
     )
 
 

@@ -1,8 +1,9 @@
 """The live files of a snapshot as Arrow tables, with a row for each data or delete file.
 
 The columns are those of the metadata table `entries` (`sequence_number`, then the fields of
-`data_file`); some are null with older runtimes. Metrics are maps by field id. Bounds are single
-values in binary:
+`data_file`); some are null with older runtimes. Metrics are maps by field id. They are most of what
+manifests say of tables with many columns, so those of large tables are only read of the columns
+that are asked for (`with_metrics`). Bounds are single values in binary:
 
     boolean                  1 byte, 00 or 01
     int, date, float         4 bytes, little-endian
@@ -15,9 +16,10 @@ Bytes of another length, or that are not a value of the type, count as unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -59,6 +61,13 @@ _OPTIONAL: Final = {
     "content_offset": pa.int64(),
     "content_size_in_bytes": pa.int64(),
 }
+METRICS: Final = (
+    *("value_counts", "null_value_counts", "nan_value_counts"),
+    *("lower_bounds", "upper_bounds"),
+)
+"""The maps by field id that are read when they are asked for."""
+ReadMetrics: TypeAlias = Callable[[Collection[int]], pa.Table]
+"""Reads the columns of `METRICS`, each with the entries of some field ids."""
 _PARTITION: Final = "partition"
 _NOT_NEGATIVE: Final = (
     *("sequence_number", "record_count", "file_size_in_bytes"),
@@ -71,17 +80,25 @@ class Entries:
     """The files of a snapshot; every column has one chunk."""
 
     data: pa.Table
-    """The data files, sorted by path."""
+    """The data files, sorted by path; metrics are missing if they are read when asked for."""
     deletes: pa.Table
     """The delete files."""
+    read_metrics: ReadMetrics | None = None
+    """Reads metrics of the data files; None if `data` has those of all columns."""
+    _order: pa.Array | None = None
+    """For each data file, its number among those that `read_metrics` gives."""
 
     @classmethod
-    def of(cls, table: pa.Table, *, name: str = "<table>") -> Entries:
+    def of(
+        cls, table: pa.Table, *, name: str = "<table>", read_metrics: ReadMetrics | None = None
+    ) -> Entries:
         """Check the rows of `entries`, and split them into data and delete files.
 
         Args:
             table: The live entries of a snapshot.
             name: The name of the table in errors.
+            read_metrics: Reads the metrics of columns, with a row for each data file of the table
+                in its order; by default the table has them.
 
         Raises:
             FormatError: A column is missing, of another type, or has an invalid value.
@@ -89,10 +106,33 @@ class Entries:
         entries = _normalised(table, f"entries of {name}")
         is_data = pc.equal(entries["content"], DATA)
         data = entries.filter(is_data)
+        order = pc.sort_indices(data["file_path"])
         return cls(
-            _one_chunk(data.take(pc.sort_indices(data["file_path"]))),
+            _one_chunk(data.take(order)),
             _one_chunk(entries.filter(pc.invert(is_data))),
+            read_metrics,
+            None if read_metrics is None else order.cast(pa.uint32()),
         )
+
+    def with_deletes(self, deletes: pa.Table, *, name: str = "<table>") -> Entries:
+        """The same data files with other delete files."""
+        checked = _normalised(deletes, f"entries of {name}")
+        return replace(self, deletes=_one_chunk(checked))
+
+    def with_metrics(self, field_ids: Collection[int]) -> pa.Table:
+        """The data files with the metrics of some columns, or of more.
+
+        Raises:
+            FormatError: A manifest is damaged.
+            FileGoneError: The snapshot has expired.
+        """
+        if self.read_metrics is None:
+            return self.data
+        metrics = self.read_metrics(field_ids).take(self._order)
+        columns = {name: self.data[name] for name in self.data.column_names}
+        for name in METRICS:
+            columns[name] = _column(metrics, name, _OPTIONAL[name], "metrics").combine_chunks()
+        return _one_chunk(pa.table(columns))
 
     @classmethod
     def none(cls) -> Entries:

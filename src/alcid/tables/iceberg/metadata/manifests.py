@@ -11,9 +11,10 @@ inherits it from its manifest.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -21,18 +22,27 @@ import pyarrow as pa
 from pyarrow import types
 
 from alcid.errors import FormatError
-from alcid.formats.avro import read_records
+from alcid.formats.avro import read_records, short_name
+from alcid.tables.iceberg.metadata.entries import METRICS
 from alcid.tables.iceberg.metadata.schema import VOID, PartitionSpec, partition_names
 
+_SUMMARIES: Final = "partitions"
 _LIST_FIELDS: Final = {
     500: "manifest_path",
+    501: "manifest_length",
     502: "partition_spec_id",
     504: "added_files_count",
     505: "existing_files_count",
+    507: _SUMMARIES,
     515: "sequence_number",
     517: "content",
     519: "key_metadata",
     520: "first_row_id",
+}
+_SUMMARY_FIELDS: Final = {
+    509: "contains_null",
+    510: "lower_bound",
+    511: "upper_bound",
 }
 _DATA_FILE: Final = "data_file"
 _PARTITION: Final = "partition"
@@ -81,6 +91,19 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionSummary:
+    """What a manifest list says of the values of one partition field in a manifest.
+
+    Bounds are single values in binary, as in `entries`, and hold for values that are neither null
+    nor NaN; None where there is none.
+    """
+
+    contains_null: bool
+    lower: bytes | None
+    upper: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class ManifestFile:
     """A manifest, as listed in the manifest list of a snapshot."""
 
@@ -93,6 +116,9 @@ class ManifestFile:
     """The number of files that are not deleted; version 1 may leave it out."""
     is_encrypted: bool = False
     first_row_id: int | None = None
+    length: int | None = None
+    summaries: tuple[PartitionSummary | None, ...] | None = None
+    """One for each field of the spec, None where it is damaged; None if there are none."""
 
 
 def read_manifest_list(data: bytes, *, file: str) -> list[ManifestFile]:
@@ -119,9 +145,121 @@ def read_manifest_list(data: bytes, *, file: str) -> list[ManifestFile]:
                 None if added is None or existing is None else added + existing,
                 record.get("key_metadata") is not None,
                 record.get("first_row_id"),
+                record.get("manifest_length"),
+                _summaries(record.get(_SUMMARIES)),
             )
         )
     return manifests
+
+
+def _summaries(records: Any) -> tuple[PartitionSummary | None, ...] | None:
+    """The summaries of a manifest; damaged ones are left out, since they only spare reads."""
+    return tuple(map(_summary, records)) if isinstance(records, list) else None
+
+
+def _summary(record: Any) -> PartitionSummary | None:
+    if not isinstance(record, dict):
+        return None
+    contains_null = record.get("contains_null")
+    lower, upper = record.get("lower_bound"), record.get("upper_bound")
+    if not isinstance(contains_null, bool):
+        return None
+    if not all(bound is None or isinstance(bound, bytes) for bound in (lower, upper)):
+        return None
+    return PartitionSummary(contains_null, lower, upper)
+
+
+_BATCH: Final = 1024  # records that are Python objects at a time: 7 KB each with five columns
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ManifestEntries:
+    """The live files of a manifest."""
+
+    columns: pa.Table
+    """The columns of `Entries` except for the partition."""
+    partitions: Mapping[str, pa.Array]
+    """The partition values by the names of `partition_names`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in memory."""
+        arrays = [self.columns, *self.partitions.values()]
+        return sum(int(values.nbytes) for values in arrays)
+
+    def select(self, names: Sequence[str]) -> ManifestEntries:
+        """Some of the columns, without partition values."""
+        return ManifestEntries(self.columns.select(names), {})
+
+
+def read_manifest(
+    manifest: ManifestFile,
+    data: bytes,
+    specs: Mapping[int, PartitionSpec],
+    metrics: Collection[int] | None = None,
+) -> ManifestEntries:
+    """The live files of a manifest.
+
+    Args:
+        manifest: The manifest.
+        data: Its bytes.
+        specs: The partition specs of the table.
+        metrics: The field ids of the columns whose metrics are read; None: of all columns. Those
+            of delete files are always read.
+
+    Raises:
+        FormatError: The manifest is damaged.
+    """
+    names, schema = partition_names(specs), _ManifestSchema(_ENTRY_FIELDS)
+    metrics = None if manifest.content else metrics
+    without_metrics = metrics is not None and not metrics
+    live = _live_files(data, schema, manifest, schema.without_metrics if without_metrics else None)
+    partitions: dict[str, list[pa.Array]] = {}
+    tables = []
+    while batch := list(islice(live, _BATCH)):
+        sequence_numbers, files = zip(*batch, strict=True)
+        if without_metrics and any(file.get("content") for file in files):
+            return read_manifest(manifest, data, specs)  # a delete file among data files
+        columns: dict[str, pa.Array] = {
+            "sequence_number": pa.array(sequence_numbers, pa.int64()),
+            "spec_id": pa.array([manifest.spec_id] * len(files), pa.int32()),
+        }
+        for name, kind in _COLUMNS.values():
+            columns[name] = _array(name, [file.get(name) for file in files], kind, metrics)
+        columns["content"] = columns["content"].fill_null(0)  # version 1 has data files only
+        tables.append(pa.table(columns))
+        partition_values = [file.get(_PARTITION) or {} for file in files]
+        for key, number, kind in _partition_fields(schema, specs.get(manifest.spec_id)):
+            partition_name = names.get((manifest.spec_id, number))
+            if partition_name is not None:
+                values = [partition.get(key) for partition in partition_values]
+                array = _partition_array(values, kind, manifest.path)
+                partitions.setdefault(partition_name, []).append(array)
+    return ManifestEntries(
+        pa.concat_tables([_NO_ENTRIES, *tables]).combine_chunks(),
+        {name: pa.concat_arrays(arrays) for name, arrays in partitions.items()},
+    )
+
+
+_NO_ENTRIES: Final = pa.schema(
+    [
+        ("sequence_number", pa.int64()),
+        ("spec_id", pa.int32()),
+        *((name, kind) for name, kind in _COLUMNS.values()),
+    ]
+).empty_table()
+
+
+def join_manifests(manifests: Iterable[ManifestEntries]) -> pa.Table:
+    """The files of manifests, with the columns of `Entries`."""
+    count, tables = 0, [_NO_ENTRIES]
+    partitions: dict[str, list[tuple[int, pa.Array]]] = {}
+    for manifest in manifests:
+        tables.append(manifest.columns)
+        for name, values in manifest.partitions.items():
+            partitions.setdefault(name, []).append((count, values))
+        count += len(manifest.columns)
+    return pa.concat_tables(tables).append_column(_PARTITION, _partition_structs(partitions, count))
 
 
 def read_manifests(
@@ -136,43 +274,18 @@ def read_manifests(
     Raises:
         FormatError: A manifest is damaged.
     """
-    names = partition_names(specs)
-    sequence_numbers: list[int] = []
-    spec_of: list[int] = []
-    files: list[Record] = []
-    partitions: dict[str, list[tuple[int, pa.Array]]] = {}
-    for manifest, data in manifests:
-        schema = _ManifestSchema(_ENTRY_FIELDS)
-        first = len(files)
-        for sequence_number, file in _live_files(data, schema, manifest):
-            sequence_numbers.append(sequence_number)
-            files.append(file)
-        spec_of += [manifest.spec_id] * (len(files) - first)
-        partition_values = [file.get(_PARTITION) or {} for file in files[first:]]
-        for key, number, kind in _partition_fields(schema, specs.get(manifest.spec_id)):
-            name = names.get((manifest.spec_id, number))
-            if name is not None:
-                array = _partition_array(
-                    [partition.get(key) for partition in partition_values], kind, manifest.path
-                )
-                partitions.setdefault(name, []).append((first, array))
-    columns: dict[str, pa.Array] = {
-        "sequence_number": pa.array(sequence_numbers, pa.int64()),
-        "spec_id": pa.array(spec_of, pa.int32()),
-        _PARTITION: _partition_structs(partitions, len(files)),
-    }
-    for name, kind in _COLUMNS.values():
-        columns[name] = _array(name, [file.get(name) for file in files], kind)
-    columns["content"] = columns["content"].fill_null(0)  # version 1 has data files only
-    return pa.table(columns)
+    return join_manifests(read_manifest(manifest, data, specs) for manifest, data in manifests)
 
 
 def _live_files(
-    data: bytes, schema: _ManifestSchema, manifest: ManifestFile
+    data: bytes,
+    schema: _ManifestSchema,
+    manifest: ManifestFile,
+    read_as: Callable[[Any], Any] | None = None,
 ) -> Iterator[tuple[int, Record]]:
     """The sequence number and the `data_file` of each entry that is not deleted."""
     next_row_id = manifest.first_row_id
-    _, entries = read_records(data, file=manifest.path, as_schema=schema.simplify)
+    _, entries = read_records(data, file=manifest.path, as_schema=schema.simplify, project=read_as)
     for entry in entries:
         status = _value(entry, "status", int, manifest.path)
         if status == _DELETED:
@@ -224,6 +337,28 @@ class _ManifestSchema:
         """The schema to read with."""
         return self._record(schema, self.names) if isinstance(schema, dict) else schema
 
+    @staticmethod
+    def without_metrics(schema: Any) -> Any:
+        """The same without the metrics of columns.
+
+        None, which stands for all fields, if other fields refer to types that metrics define.
+        """
+        match schema:
+            case {"fields": [*fields]}:
+                position = [field.get("name") for field in fields].index(_DATA_FILE)
+            case _:
+                return None
+        match fields[position]:
+            case {"type": {"type": "record", "fields": [*inner]} as data_file}:
+                left = [entry for entry in inner if entry["name"] not in METRICS]
+                dropped = [entry for entry in inner if entry["name"] in METRICS]
+            case _:
+                return None
+        fields[position] = {"name": _DATA_FILE, "type": {**data_file, "fields": left}}
+        if _referred_types(fields) & _defined_types(dropped):
+            return None
+        return {**schema, "fields": fields}
+
     def _record(self, record: Record, names: Mapping[int, str] | None) -> Record:
         fields = []
         record_fields = record.get("fields")
@@ -236,7 +371,7 @@ class _ManifestSchema:
             if name == _PARTITION and names is _FILE_FIELDS:
                 kind = self._partition_type(record_field.get("type"))
             else:
-                inner = _FILE_FIELDS if name == _DATA_FILE and names is _ENTRY_FIELDS else None
+                inner = _INNER_FIELDS.get((id(names), name))
                 kind = self._type(record_field.get("type"), inner)
             if kind is not None:
                 fields.append({"name": name, "type": kind})
@@ -251,7 +386,8 @@ class _ManifestSchema:
                 rewritten = self._record(kind, names)
                 return rewritten if rewritten["fields"] else None
             case {"type": "array", "items": items}:
-                return {"type": "array", "items": self._type(items, None)}
+                within = names if names is _SUMMARY_FIELDS else None
+                return {"type": "array", "items": self._type(items, within)}
             case {"type": "fixed"}:
                 return {"type": "fixed", "name": kind.get("name"), "size": kind.get("size")}
             case {"type": str(name)} if name in _PRIMITIVES:
@@ -271,6 +407,39 @@ class _ManifestSchema:
         return {"type": "record", "name": kind.get("name"), "fields": fields} if fields else None
 
 
+_INNER_FIELDS: Final = {
+    (id(_ENTRY_FIELDS), _DATA_FILE): _FILE_FIELDS,
+    (id(_LIST_FIELDS), _SUMMARIES): _SUMMARY_FIELDS,
+}
+"""The ids within a field, by the ids around it and its name."""
+
+
+def _defined_types(fields: Any) -> set[str]:
+    """The names of the types that fields define."""
+    match fields:
+        case list():
+            return set().union(*map(_defined_types, fields))
+        case {"type": "record" | "error" | "fixed" | "enum", "name": name}:
+            return {short_name(name), *_defined_types(fields.get("fields"))}
+        case {"type": kind}:
+            parts = kind, fields.get("items"), fields.get("values")
+            return set().union(*map(_defined_types, parts))
+    return set()
+
+
+def _referred_types(fields: Any) -> set[str]:
+    """The names of the types that fields have, those of primitive ones among them."""
+    match fields:
+        case str():
+            return {short_name(fields)}
+        case list():
+            return set().union(*map(_referred_types, fields))
+        case dict():
+            parts = [fields.get(key) for key in ("type", "items", "values", "fields")]
+            return set().union(*map(_referred_types, parts))
+    return set()
+
+
 def _partition_fields(
     schema: _ManifestSchema, spec: PartitionSpec | None
 ) -> Iterator[tuple[str, int, Any]]:
@@ -287,15 +456,25 @@ def _partition_fields(
             yield name, field_id, kind
 
 
-def _array(name: str, values: list[Any], kind: Any) -> pa.Array:
+def _array(name: str, values: list[Any], kind: Any, metrics: Collection[int] | None) -> pa.Array:
     try:
-        return _map_array(values, kind) if types.is_map(kind) else pa.array(values, kind)
+        return _map_array(values, kind, metrics) if types.is_map(kind) else pa.array(values, kind)
     except (pa.ArrowException, OverflowError, TypeError, KeyError, ValueError) as error:
         raise FormatError(f"{name} of a manifest: {error}", file="manifests") from None
 
 
-def _map_array(values: Sequence[Sequence[Record] | None], kind: Any) -> pa.Array:
-    """Maps, which Iceberg stores as arrays of records, since keys of Avro maps are strings."""
+def _map_array(
+    values: Sequence[Sequence[Record] | None], kind: Any, keys: Collection[int] | None
+) -> pa.Array:
+    """Maps, which Iceberg stores as arrays of records, since keys of Avro maps are strings.
+
+    Only entries of some keys are left in them, if these are given.
+    """
+    if keys is not None:
+        values = [
+            None if records is None else [entry for entry in records if entry["key"] in keys]
+            for records in values
+        ]
     lengths = np.array([len(records or ()) for records in values], np.int64)
     offsets = np.append(0, np.cumsum(lengths)).astype(np.int32)
     entries = [entry for records in values if records for entry in records]

@@ -87,8 +87,9 @@ def _counts_of(
     if len(old.deletes) or is_old.true_count != len(old.data):
         return None
     counts = {}
+    data = old.with_metrics([field.id for field in files.schema.fields if field.id in sketches])
     for field in files.schema.fields:
-        nulls = null_counts(old.data, field.id)
+        nulls = null_counts(data, field.id)
         if field.id in sketches and (nulls >= 0).all():
             kind = str(files.columns.columns[field.name].data_type)
             total = int(nulls.sum())

@@ -22,7 +22,8 @@ import re
 import struct
 import time
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -42,14 +43,12 @@ from alcid.tables.paimon.metadata.snapshot import Snapshot
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.write.index_plan import (
     BuiltContainer,
-    FileContainer,
     FilePlan,
     IndexItem,
     IndexWork,
-    index_names,
+    containers_of,
     indexable_files,
     plan_files,
-    read_containers,
     table_name,
 )
 from alcid.tables.paimon.write.index_swap import (
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
 def preview(
     files: PaimonFiles,
     placed: Sequence[PlacedFile],
-    containers: Sequence[FileContainer],
     plan: Sequence[FilePlan],
     skipped: SkippedCounter,
 ) -> BuildReport:
@@ -77,7 +75,6 @@ def preview(
     Args:
         files: The table.
         placed: Its data files that can be indexed.
-        containers: Their containers.
         plan: The plan of the build.
         skipped: What cannot be built, as far as that is known.
     """
@@ -96,48 +93,22 @@ def preview(
         dry_run=True,
         data_bytes=sum(file_plan.placed.file.size for file_plan in plan if file_plan.build),
         missing=missing,
-        dropped=lost_indexes(files, placed, containers, plan),
+        dropped=lost_indexes(files, plan),
     )
 
 
-def lost_indexes(
-    files: PaimonFiles,
-    placed: Sequence[PlacedFile],
-    containers: Sequence[FileContainer],
-    plan: Iterable[FilePlan],
-) -> tuple[IndexFiles, ...]:
-    """The indexes that a build drops, with the number of files.
-
-    Args:
-        files: The table.
-        placed: Its data files that can be indexed.
-        containers: Their containers.
-        plan: The plan of the build.
-    """
-    existing = {
-        file.path: set(index_names(container))
-        for file, container in zip(placed, containers, strict=True)
-    }
-    return _count_files(
-        files,
-        (
-            (
-                file_plan.placed,
-                existing[file_plan.placed.path] - {*_built(file_plan), *file_plan.keep},
-            )
-            for file_plan in plan
-        ),
-    )
+def lost_indexes(files: PaimonFiles, plan: Iterable[FilePlan]) -> tuple[IndexFiles, ...]:
+    """The indexes that a build drops, with the number of files."""
+    return _count_files(files, ((file_plan.placed, file_plan.lost) for file_plan in plan))
 
 
 def _count_files(
     files: PaimonFiles, indexes_of: Iterable[tuple[PlacedFile, Iterable[IndexName]]]
 ) -> tuple[IndexFiles, ...]:
-    counter = IndexFilesCounter()
+    counter, kind_of = IndexFilesCounter(), _kinds_by_schema(files)
     for file, names in indexes_of:
-        own = files.schemas[file.file.schema_id]
-        for column, index_type in names:
-            kind = PayloadKind.index(table_name(column, own, files.schema) or column, index_type)
+        for name in names:
+            kind = kind_of(file.file.schema_id, *name) or PayloadKind.index(*name)
             counter.add(kind, file.file.rows, file.file.size)
     return counter.counts
 
@@ -182,10 +153,10 @@ def build(
         placed, others = indexable_files(files)
         for name, reason in others:
             skipped.add(None, reason, name)
-        containers = read_containers(table.storage, placed)
-        plan = plan_files(files, placed, specs, containers, skipped, rebuild=rebuild)
+        containers = containers_of(table.storage, placed)
+        plan = plan_files(files, containers, specs, skipped, rebuild=rebuild)
         if dry_run:
-            return preview(files, placed, containers, plan, skipped)
+            return preview(files, placed, plan, skipped)
         done, snapshot, lost = _swap(table, plan, memory_size(str(threshold)), progress)
     for made in done:
         path = plan[made.item].placed.path
@@ -208,7 +179,7 @@ def build(
         time.monotonic() - begin,
         skipped.reasons,
         None if snapshot is None else snapshot.id,
-        lost_indexes(files, placed, containers, [plan[made.item] for made in changed]),
+        lost_indexes(files, (plan[made.item] for made in changed)),
     )
 
 
@@ -216,34 +187,45 @@ def indexes(table: OpenPaimonTable) -> list[IndexInfo]:
     """The existing indexes by column and type; those of dropped columns are left out."""
     files = table.snapshot
     placed, _ = indexable_files(files)
-    containers = read_containers(table.storage, placed)
-    sizes: dict[PayloadKind, list[tuple[int, int]]] = {}
-    for file, container in zip(placed, containers, strict=True):
-        if isinstance(container, Container):
-            own = files.schemas[file.file.schema_id]
-            for entry in container.entries:
-                column = table_name(entry.column, own, files.schema)
-                if column is not None:
-                    kind = PayloadKind.index(column, entry.index_type)
-                    sizes.setdefault(kind, []).append((entry.length, file.file.rows))
-    damaged = sum(isinstance(container, FormatError) for container in containers)
-    readable = len(containers) - damaged
+    totals: dict[PayloadKind, list[int]] = {}  # files, bytes and rows
+    damaged = 0
+    kind_of = _kinds_by_schema(files)
+    for file, container in containers_of(table.storage, placed):
+        damaged += isinstance(container, FormatError)
+        for entry in container.entries if isinstance(container, Container) else ():
+            kind = kind_of(file.file.schema_id, entry.column, entry.index_type)
+            if kind is not None:
+                total = totals.setdefault(kind, [0, 0, 0])
+                for number, count in enumerate((1, entry.length, file.file.rows)):
+                    total[number] += count
+    readable = len(placed) - damaged
     if damaged:  # what they contain is unknown, but not what they should
         for spec in table_specs(files.schema)[0]:
-            sizes.setdefault(PayloadKind.index(spec.column, spec.index_type), [])
+            totals.setdefault(PayloadKind.index(spec.column, spec.index_type), [0, 0, 0])
     return [
         IndexInfo(
             kind.column,
             kind.index_type,
-            fresh=len(every),
+            fresh=fresh,
             stale=0,
-            absent=readable - len(every),
+            absent=readable - fresh,
             damaged=damaged,
-            bytes=sum(size for size, _ in every),
-            rows=sum(rows for _, rows in every),
+            bytes=size,
+            rows=rows,
         )
-        for kind, every in sorted(sizes.items())
+        for kind, (fresh, size, rows) in sorted(totals.items())
     ]
+
+
+def _kinds_by_schema(files: PaimonFiles) -> Callable[[int, str, str], PayloadKind | None]:
+    """By schema, column and type: an index by the name that the table has for its column."""
+
+    @lru_cache(None)
+    def kind_of(schema_id: int, column: str, index_type: str) -> PayloadKind | None:
+        name = table_name(column, files.schemas[schema_id], files.schema)
+        return None if name is None else PayloadKind.index(name, index_type)
+
+    return kind_of
 
 
 def drop(
@@ -273,8 +255,8 @@ def drop(
     plan = []
     with table.engine.settings():
         placed, _ = indexable_files(files)
-        for one, container in zip(placed, read_containers(table.storage, placed), strict=True):
-            own = files.schemas[one.file.schema_id]
+        for file, container in containers_of(table.storage, placed):
+            own = files.schemas[file.file.schema_id]
             entries = container.entries if isinstance(container, Container) else ()
             names = [(entry.column, entry.index_type) for entry in entries]
             keep = tuple(
@@ -288,7 +270,7 @@ def drop(
                 )
             )
             if len(keep) < len(names) or (every and isinstance(container, FormatError)):
-                plan.append(FilePlan(one, keep=keep))
+                plan.append(FilePlan(file, keep=keep))
         if dry_run:
             return len(plan)
         done, _, lost = _swap(table, plan, files.options.file_index_in_manifest_threshold, False)

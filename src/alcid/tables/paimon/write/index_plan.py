@@ -7,11 +7,12 @@ from the old container, the rest is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import count, groupby
+from typing import Final
 
 import pyarrow as pa
 
@@ -44,14 +45,18 @@ from alcid.tables.paimon.data_files import (
 )
 from alcid.tables.paimon.files import PaimonFiles
 from alcid.tables.paimon.indexes import index_sources
+from alcid.tables.paimon.metadata.manifest import ADD, DataFile, ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
+from alcid.tables.paimon.metadata.statistics import EMPTY, NO_STATS
 from alcid.tables.reports import SkippedCounter
 from alcid.types import INDEX_TYPES, DataType
 
 FileContainer = Container | FormatError | None
 """The container of a file, or why it cannot be read; None: it has none."""
 Wanted = Mapping[IndexName, tuple[IndexSpec, DataType]]
+ROUND: Final = 1024
+"""Files whose containers are read at once: the first 16 KiB of each are in memory."""
 
 # Paimon's Java reads timestamps of ORC files in the zone that it runs in, and pads CHAR: an index
 # of ours could hide rows from it.
@@ -67,6 +72,8 @@ class FilePlan:
     """The indexes to build, with the column names of the file, and the types of their values."""
     keep: tuple[IndexName, ...] = ()
     """The indexes to copy."""
+    lost: tuple[IndexName, ...] = ()
+    """The indexes that are neither built nor copied."""
 
 
 def indexable_files(files: PaimonFiles) -> tuple[list[PlacedFile], list[tuple[str, str]]]:
@@ -96,6 +103,18 @@ def read_containers(storage: Storage, files: Sequence[PlacedFile]) -> list[FileC
     return containers
 
 
+def containers_of(
+    storage: Storage, files: Sequence[PlacedFile]
+) -> Iterator[tuple[PlacedFile, FileContainer]]:
+    """Files with their containers, which are read in rounds of `ROUND` files.
+
+    A caller that keeps none of them takes the same memory for any number of files.
+    """
+    for first in range(0, len(files), ROUND):
+        some = files[first : first + ROUND]
+        yield from zip(some, read_containers(storage, some), strict=True)
+
+
 def table_name(column: str, own: TableSchema, table: TableSchema) -> str | None:
     """The name in the table of a column, or map key, of a file; None if the table dropped it."""
     top_level = IndexSpec(column, "bsi", default_options("bsi")).top_level  # of any index type
@@ -108,9 +127,8 @@ def table_name(column: str, own: TableSchema, table: TableSchema) -> str | None:
 
 def plan_files(
     files: PaimonFiles,
-    placed: Sequence[PlacedFile],
+    containers: Iterable[tuple[PlacedFile, FileContainer]],
     specs: Sequence[IndexSpec],
-    containers: Sequence[FileContainer],
     skipped: SkippedCounter,
     *,
     rebuild: bool,
@@ -119,9 +137,8 @@ def plan_files(
 
     Args:
         files: The table.
-        placed: Its data files.
+        containers: Data files with their containers.
         specs: The indexes that they shall have; their columns are in the table.
-        containers: The containers of the files.
         skipped: Counts what cannot be built.
         rebuild: Also build what exists.
 
@@ -129,17 +146,26 @@ def plan_files(
     """
     wanted_of = _wanted_by_schema(files, specs)
     plans = []
-    for file, container in zip(placed, containers, strict=True):
-        wanted, refused = wanted_of(file.file.schema_id, file.file.write_columns, file.format)
-        for kind, reason in refused.items():
-            skipped.add(kind, reason, file.path)
+    # Most files need the same, so plans share it, in memory and when they are pickled.
+    shared: dict[tuple[object, ...], FilePlan | None] = {}
+    for file, container in containers:
+        kind = file.file.schema_id, file.file.write_columns, file.format
+        wanted, refused = wanted_of(*kind)
+        for index, reason in refused.items():
+            skipped.add(index, reason, file.path)
         existing = index_names(container)
-        build = [name for name in wanted if rebuild or name not in existing]
-        left = [name for name in existing if name not in build]
-        keep = [name for name in left if name in wanted or name[1] not in INDEX_TYPES]
         is_damaged = isinstance(container, FormatError)
-        if build or len(keep) < len(existing) or is_damaged:
-            plans.append(FilePlan(file, tuple(wanted[name] for name in build), tuple(keep)))
+        need = *kind, tuple(existing), is_damaged
+        if need not in shared:
+            build = [name for name in wanted if rebuild or name not in existing]
+            left = [name for name in existing if name not in build]
+            keep = tuple(name for name in left if name in wanted or name[1] not in INDEX_TYPES)
+            lost = tuple(name for name in left if name not in keep)
+            steps = tuple(wanted[name] for name in build), keep, lost
+            shared[need] = FilePlan(file, *steps) if build or lost or is_damaged else None
+        like = shared[need]
+        if like is not None:
+            plans.append(FilePlan(file, like.build, like.keep, like.lost))
     return plans
 
 
@@ -223,6 +249,46 @@ class IndexItem:
     file_plan: FilePlan
     first_number: int
     """What new index files are numbered from."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what a task needs of the file: no statistics, no keys."""
+        placed, plan = self.file_plan.placed, self.file_plan
+        file = placed.file
+        described = file.name, file.size, file.rows, file.extra_files, file.embedded_index
+        steps = plan.build, plan.keep
+        return _item, (self.number, placed.folder, *described, *steps, self.first_number)
+
+
+def _item(
+    number: int,
+    folder: str,
+    name: str,
+    size: int,
+    rows: int,
+    extra_files: tuple[str, ...],
+    embedded_index: bytes | None,
+    build: tuple[tuple[IndexSpec, DataType], ...],
+    keep: tuple[IndexName, ...],
+    first_number: int,
+) -> IndexItem:
+    """An item as a task gets it."""
+    file = DataFile(
+        name=name,
+        size=size,
+        rows=rows,
+        min_key=EMPTY,
+        max_key=EMPTY,
+        key_stats=NO_STATS,
+        value_stats=NO_STATS,
+        min_sequence=0,
+        max_sequence=0,
+        schema_id=0,
+        level=0,
+        extra_files=extra_files,
+        embedded_index=embedded_index,
+    )
+    placed = PlacedFile(ManifestEntry(ADD, EMPTY, 0, 0, file), folder)
+    return IndexItem(number, FilePlan(placed, build, keep), first_number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

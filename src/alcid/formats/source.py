@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 
@@ -29,6 +29,21 @@ class Source(Protocol):
         """Exactly `length` bytes from `offset`; the caller has checked the bounds."""
 
 
+class Writable(Protocol):
+    """Anything that bytes can be written to: a binary file, or a file of a storage."""
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int | None:
+        """Write bytes, and return how many were taken; None: all of them."""
+
+
+@runtime_checkable
+class CopyTarget(Protocol):
+    """A file that may take ranges of other files without their bytes passing through here."""
+
+    def copy_from(self, source: Source, offset: int, length: int) -> bool:
+        """Append a range of another file; False, and nothing was done, if that is not possible."""
+
+
 class Range(NamedTuple):
     """Bytes to read."""
 
@@ -47,6 +62,25 @@ ReadMany: TypeAlias = Callable[[Sequence[Range]], Sequence[bytes]]
 def read_each(ranges: Sequence[Range]) -> list[bytes]:
     """Read one range after the other: right for memory and local disks."""
     return [source.read(offset, length) for source, offset, length in ranges]
+
+
+COPY_BYTES = 8 << 20
+"""Bytes in memory while a range is copied from one file to another."""
+
+
+def copy_range(source: Source, offset: int, length: int, file: Writable) -> None:
+    """Append a range of a source to a file, in pieces of at most `COPY_BYTES`.
+
+    >>> file = io.BytesIO()
+    >>> copy_range(BytesSource(b"abcdef"), 2, 3, file)
+    >>> file.getvalue()
+    b'cde'
+    """
+    if isinstance(file, CopyTarget) and file.copy_from(source, offset, length):
+        return
+    end = offset + length
+    for start in range(offset, end, COPY_BYTES):
+        file.write(source.read(start, min(COPY_BYTES, end - start)))
 
 
 class BytesSource:

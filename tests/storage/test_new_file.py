@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from alcid.errors import NameTakenError, StorageError, UnsupportedError
-from alcid.formats.source import BytesSource, copy_range
+from alcid.formats.source import BytesSource, Source
 from alcid.storage import Meter, Storage, fsspec_files, new_file, s3_upload
 from alcid.storage.new_file import COPY_LEAST, PART_BYTES, NewFile
 from alcid.storage.s3_upload import IN_FLIGHT, LEAST_PART
@@ -25,6 +25,11 @@ MB = 1 << 20
 
 def content(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
+
+
+def copy_range(source: Source, offset: int, length: int, file: NewFile) -> None:
+    if not file.copy_from(source, offset, length):
+        file.write(source.read(offset, length))
 
 
 def read(storage: Storage, path: str) -> bytes:

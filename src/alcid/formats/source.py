@@ -64,25 +64,6 @@ def read_each(ranges: Sequence[Range]) -> list[bytes]:
     return [source.read(offset, length) for source, offset, length in ranges]
 
 
-COPY_BYTES = 8 << 20
-"""Bytes in memory while a range is copied from one file to another."""
-
-
-def copy_range(source: Source, offset: int, length: int, file: Writable) -> None:
-    """Append a range of a source to a file, in pieces of at most `COPY_BYTES`.
-
-    >>> file = io.BytesIO()
-    >>> copy_range(BytesSource(b"abcdef"), 2, 3, file)
-    >>> file.getvalue()
-    b'cde'
-    """
-    if isinstance(file, CopyTarget) and file.copy_from(source, offset, length):
-        return
-    end = offset + length
-    for start in range(offset, end, COPY_BYTES):
-        file.write(source.read(start, min(COPY_BYTES, end - start)))
-
-
 class BytesSource:
     """Bytes in memory."""
 

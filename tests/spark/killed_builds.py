@@ -72,7 +72,7 @@ def within_a_merge(build: Callable[..., Any]) -> None:
 
     def merge(*arguments: Any, **options: Any) -> None:
         bundle_folder.FULL_BYTES = 1
-        _die_after(BundleFolder, "put")
+        _die_after(bundle_folder, "run_merges")
         bundle_folder.merge_folder(*arguments, **options)
 
     _set(indexes, "merge_folder", merge)

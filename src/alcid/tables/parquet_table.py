@@ -211,7 +211,13 @@ class ParquetTable(OpenParquetTable):
             older_than: What is younger is left alone: somebody may be writing or reading it.
             dry_run: Only say what would be done.
         """
-        report = clean(self.storage, self.bundle_folder, older_than=older_than, dry_run=dry_run)
+        report = clean(
+            self.storage,
+            self.bundle_folder,
+            engine=self.engine,
+            older_than=older_than,
+            dry_run=dry_run,
+        )
         if not dry_run:
             self.refresh()
         return report

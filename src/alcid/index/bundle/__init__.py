@@ -43,7 +43,7 @@ from alcid.index.bundle.payloads import (
 from alcid.index.bundle.probing import probe, without_keys
 from alcid.index.bundle.reader import Bundle, open_bundles
 from alcid.index.bundle.statistics import ColumnStatistics
-from alcid.index.bundle.writer import BundleWriter
+from alcid.index.bundle.writer import BundleWriter, SpooledBundle
 
 __all__ = [
     "Bundle",
@@ -59,6 +59,7 @@ __all__ = [
     "MergePlan",
     "PayloadKind",
     "Series",
+    "SpooledBundle",
     "State",
     "Statistics",
     "choose_bundles",

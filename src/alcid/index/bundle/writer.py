@@ -157,12 +157,60 @@ def add_other(writer: PuffinWriter, blob: Blob, content: bytes) -> None:
     )
 
 
-class BundleWriter:
-    """A bundle that is being written; it is complete when its `with` block ends.
+class SpooledBundle:
+    """What will be in a bundle, collected file by file before there is a file to write it to.
 
-    The payloads are spooled until then: `SPOOLED_BYTES` of them in memory, more in a temporary
-    file. A build of very many files publishes a bundle whenever `payload_bytes` has grown large,
-    and begins another.
+    `SPOOLED_BYTES` of payloads are in memory, more in a temporary file. A build of very many files
+    publishes a bundle whenever `payload_bytes` has grown large, and begins another.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any file."""
+        self._files: list[FileEntry] = []
+        self._spool = Spool()
+        self.payload_bytes = 0
+        """The bytes of all payloads so far."""
+
+    def add_file(self, entry: FileEntry) -> int:
+        """Add a data file, and return its row, which its payloads are added with."""
+        self._files.append(entry)
+        return len(self._files) - 1
+
+    def add(self, row: int, kind: PayloadKind, payload: bytes | memoryview | None) -> None:
+        """Add a payload; those of one kind in the order of their files.
+
+        Args:
+            row: What `add_file` returned.
+            kind: What the payload is.
+            payload: Its bytes; None for an index of which nothing is written, as Paimon writes
+                nothing for a map key in a file without rows.
+        """
+        if not 0 <= row < len(self._files):
+            raise UnsupportedError(f"file {row}: expected one of {len(self._files)} added before")
+        content = b"" if payload is None else payload
+        self._spool.add(kind, row, content)
+        self.payload_bytes += len(content)
+
+    def write(self, file: Writable) -> None:
+        """Write the bundle; nothing can be added afterwards."""
+        self.write_to(Assembly(file))
+
+    def write_to(self, assembly: Assembly) -> None:
+        """Write what was collected, and end the bundle."""
+        files = FileTable.of(self._files)
+        for kind in self._spool.kinds:
+            with assembly.payloads(kind, self._spool.directory(kind)) as blob:
+                for blocks in self._spool.read(kind):
+                    blob.write(blocks)
+        assembly.finish(files)
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._spool.close()
+
+
+class BundleWriter(SpooledBundle):
+    """A bundle that is being written; it is complete when its `with` block ends.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -189,6 +237,7 @@ class BundleWriter:
             sequence_number: The sequence number of that snapshot.
             replaces: The names of bundles that are not to be used once this one is there.
         """
+        super().__init__()
         self._assembly = Assembly(
             file,
             field_ids=field_ids,
@@ -196,30 +245,6 @@ class BundleWriter:
             sequence_number=sequence_number,
             replaces=replaces,
         )
-        self._files: list[FileEntry] = []
-        self._spool = Spool()
-        self.payload_bytes = 0
-        """The bytes of all payloads so far."""
-
-    def add_file(self, entry: FileEntry) -> int:
-        """Add a data file, and return its row, which its payloads are added with."""
-        self._files.append(entry)
-        return len(self._files) - 1
-
-    def add(self, row: int, kind: PayloadKind, payload: bytes | memoryview | None) -> None:
-        """Add a payload; those of one kind in the order of their files.
-
-        Args:
-            row: What `add_file` returned.
-            kind: What the payload is.
-            payload: Its bytes; None for an index of which nothing is written, as Paimon writes
-                nothing for a map key in a file without rows.
-        """
-        if not 0 <= row < len(self._files):
-            raise UnsupportedError(f"file {row}: expected one of {len(self._files)} added before")
-        content = b"" if payload is None else payload
-        self._spool.add(kind, row, content)
-        self.payload_bytes += len(content)
 
     def add_blob(self, blob: Blob, content: bytes) -> None:
         """Write a blob that readers of bundles skip; offset and length of `blob` do not matter."""
@@ -228,14 +253,9 @@ class BundleWriter:
     def finish(self) -> None:
         """Write the bundle."""
         try:
-            files = FileTable.of(self._files)
-            for kind in self._spool.kinds:
-                with self._assembly.payloads(kind, self._spool.directory(kind)) as blob:
-                    for blocks in self._spool.read(kind):
-                        blob.write(blocks)
-            self._assembly.finish(files)
+            self.write_to(self._assembly)
         finally:
-            self._spool.close()
+            self.close()
 
     def __enter__(self) -> BundleWriter:
         """Return itself."""
@@ -246,7 +266,7 @@ class BundleWriter:
         if kind is None:
             self.finish()
         else:
-            self._spool.close()
+            self.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from alcid.tables.bundle_folder import (
     merge_folder,
     written_at,
 )
+from alcid.tables.engine import Engine, Threads
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet.staging import STAGING
 from alcid.tables.reports import Plain, Report
@@ -226,6 +227,7 @@ def clean(
     storage: Storage,
     folder: BundleFolder,
     *,
+    engine: Engine | None = None,
     older_than: timedelta = timedelta(days=1),
     dry_run: bool = False,
 ) -> CleanReport:
@@ -237,6 +239,7 @@ def clean(
     Args:
         storage: The data of the table.
         folder: Where its bundles are.
+        engine: What merges them; by default this process.
         older_than: What is younger is kept: it may be of an append that is running. What was
             replaced goes after ten minutes, as after a build.
         dry_run: Change nothing, and say what would be done.
@@ -253,7 +256,7 @@ def clean(
     written: list[str] = []
     if merged and not dry_run:
         try:
-            written = merge_folder(folder, loaded, listing, chosen=chosen)
+            written = merge_folder(folder, loaded, listing, engine or Threads(), chosen=chosen)
         except FileGoneError:  # a build is tidying up, and has merged them itself
             merged = ()
         loaded = folder.load(on_damage=_ignore)

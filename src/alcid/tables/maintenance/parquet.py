@@ -210,7 +210,7 @@ class _Folder:
 
     def clean(self, older_than: timedelta, *, dry_run: bool) -> CleanReport:
         storage, folder = self._table.storage, self._indexes.folder
-        report = clean(storage, folder, older_than=older_than, dry_run=dry_run)
+        report = clean(storage, folder, engine=self.engine, older_than=older_than, dry_run=dry_run)
         if not dry_run:
             self._table.refresh()
         return report

@@ -366,7 +366,7 @@ class _Copy:
     def _pieces(self, entry: int) -> Iterator[memoryview]:
         """The blocks of a payload, checked, in pieces."""
         source, begin, length = self._range(entry, entry + 1)
-        step = ROUND_BYTES // BLOCK * BLOCK
+        step = ROUND_BYTES // 2 // BLOCK * BLOCK  # one is checked while the last is written
         for start in range(0, length, step):
             piece = Range(source, begin + start, min(step, length - start))
             (data,) = self._read_many([piece])

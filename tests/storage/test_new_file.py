@@ -178,7 +178,7 @@ def test_memory_is_that_of_a_few_parts(storage: Storage) -> None:
     """On a file of many parts; the client of S3 holds each part on its way once more."""
     if storage.location.startswith("memory"):
         pytest.skip("a file system in memory")
-    piece, count = content(MB), 12 * PART_BYTES // MB
+    piece, count = content(MB), 20 * PART_BYTES // MB
     with storage.new_file("warm") as file:
         file.write(bytes(PART_BYTES))
     tracemalloc.start()
@@ -187,8 +187,8 @@ def test_memory_is_that_of_a_few_parts(storage: Storage) -> None:
             file.write(piece)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert file.size == 12 * PART_BYTES
-    parts = 3 if not storage.remote else 2 + 2 * IN_FLIGHT
+    assert file.size == 20 * PART_BYTES
+    parts = 3 + (3 * IN_FLIGHT if storage.remote else 0)
     assert peak < parts * PART_BYTES
     assert storage.source("a.bin").size == file.size
 

@@ -33,8 +33,8 @@ SPOOL_READ = 8 << 20
 class NewFile:
     """A file that is being written; it appears when its `with` block ends without an exception.
 
-    No more than two parts are in memory, and those that S3 is being sent: see
-    `alcid.storage.s3_upload.IN_FLIGHT`.
+    No more than three parts are in memory, and what the client of S3 holds of those on their way:
+    three times `alcid.storage.s3_upload.IN_FLIGHT` parts.
     """
 
     def __init__(self, storage: Storage, path: str, begin: Callable[[], Draft]) -> None:

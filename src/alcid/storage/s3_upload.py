@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,8 +18,10 @@ from alcid.errors import LimitError
 from alcid.storage.backend import Request
 from alcid.storage.traffic import TrafficCounter
 
-IN_FLIGHT = 4
-"""Parts that are sent or copied at a time, each of at most `PART_BYTES` in memory if it is sent."""
+IN_FLIGHT = 2
+"""Parts that are sent at a time; the client holds each of them up to three times."""
+COPIED_AT_A_TIME = 8
+"""Parts that the server is asked to copy at a time."""
 LEAST_PART = 5 << 20
 """Bytes that S3 requires of every part but the last."""
 LARGEST_COPY = 512 << 20
@@ -53,14 +56,16 @@ class S3Upload:
         self._name, self._request, self._traffic = key, request, traffic
         self._parts: list[Mapping[str, Any]] = []
         self._running: deque[Future[Mapping[str, Any]]] = deque()
-        self._threads = ThreadPoolExecutor(IN_FLIGHT, thread_name_prefix="alcid-upload")
+        self._threads = ThreadPoolExecutor(COPIED_AT_A_TIME, thread_name_prefix="alcid-upload")
         self._is_published = False
         self._count = self._size = 0
         self._upload["UploadId"] = self._call("create_multipart_upload")["UploadId"]
 
     def write(self, data: bytes, /) -> None:
         """Send a part, while others are still on their way."""
-        self._begin(lambda number: self._call("upload_part", PartNumber=number, Body=data))
+        self._begin(
+            lambda number: self._call("upload_part", PartNumber=number, Body=data), IN_FLIGHT
+        )
         self._size += len(data)
 
     def copy(self, path: str, offset: int, length: int, /) -> bool:
@@ -73,11 +78,11 @@ class S3Upload:
                 "CopySource": {"Bucket": bucket, "Key": key},
                 "CopySourceRange": f"bytes={start}-{end - 1}",
             }
-            self._begin(lambda number, copied=copied: self._copy(number, copied))  # type: ignore[misc]
+            self._begin(partial(self._copy, copied), COPIED_AT_A_TIME)
         self._size += length
         return True
 
-    def _copy(self, number: int, copied: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _copy(self, copied: Mapping[str, Any], number: int) -> Mapping[str, Any]:
         answer = self._call("upload_part_copy", PartNumber=number, **copied)
         return answer["CopyPartResult"]  # type: ignore[no-any-return]
 
@@ -99,11 +104,11 @@ class S3Upload:
             with suppress(Exception):  # S3 removes them by a rule of the bucket
                 self._call("abort_multipart_upload")
 
-    def _begin(self, call: Callable[[int], Mapping[str, Any]]) -> None:
-        """Make a part in a thread, when no more than the others are on their way."""
+    def _begin(self, call: Callable[[int], Mapping[str, Any]], at_a_time: int) -> None:
+        """Make a part in a thread, when fewer than so many are on their way."""
         if self._count == MOST_PARTS:
             raise LimitError(f"s3://{self._name}: S3 takes at most {MOST_PARTS:,} parts")
-        while len(self._running) >= IN_FLIGHT:
+        while len(self._running) >= at_a_time:
             self._wait()
         self._count += 1
         context, number = copy_context(), self._count

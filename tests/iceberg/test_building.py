@@ -14,7 +14,9 @@ from alcid.formats.puffin.writer import THETA_SKETCH
 from alcid.formats.source import BytesSource
 from alcid.index.bundle import Bundle
 from alcid.spark.iceberg import SparkCatalogTable
+from alcid.storage import Meter
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
+from alcid.tables.iceberg.write.contents import WRITTEN_HERE
 from alcid.tables.iceberg_table import IcebergTable
 
 if TYPE_CHECKING:
@@ -349,3 +351,39 @@ def test_indexes_are_built_again_after_a_full_compaction(lake: SparkSession, nam
     ]
     assert table.scan("id = 99").to_arrow().to_pylist() == [{"id": 99, "s": "y"}]
     assert not table.verify().problems
+
+
+TAIL = 256 << 10
+"""What is read of a bundle when it is opened."""
+
+
+def test_a_task_writes_the_statistics_file_and_the_driver_no_payload(
+    lake: SparkSession, table: IcebergTable, name: str
+) -> None:
+    options: dict[str, str | int | float] = {
+        "file-index.bloom-filter.columns": "id",
+        "file-index.bloom-filter.id.items": 8_000_000,
+    }
+    with Meter() as meter:
+        table.build_indexes(options, progress=False)
+    (file,) = listed(table).values()
+    assert file.size > 4 * WRITTEN_HERE
+    traffic = meter.snapshot()
+    assert traffic.bytes_read < 8 * TAIL
+    assert traffic.bytes_written < TAIL
+    with Meter() as meter:
+        table.compute_stats(progress=False)
+    (counted,) = listed(table).values()
+    assert (counted.path != file.path, counted.size > file.size) == (True, True)
+    traffic = meter.snapshot()
+    assert traffic.bytes_read < 8 * TAIL
+    assert traffic.bytes_written < TAIL
+    assert state(table) == {("id", "bloom-filter"): (4, 0)}
+    assert table.verify(progress=False).ok
+    insert(lake, name, 400, 500)  # merged with what there is
+    with Meter() as meter:
+        table.refresh()
+        table.build_indexes(options, progress=False)
+    assert state(table) == {("id", "bloom-filter"): (8, 0)}
+    assert meter.snapshot().bytes_written < TAIL
+    assert table.count("id = 17") == 1

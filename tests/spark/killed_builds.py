@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import alcid
-from alcid.storage import Storage
+from alcid.storage import NewFile, Storage, new_file
+from alcid.storage.local import LocalDraft
 from alcid.tables import build as building
 from alcid.tables import bundle_folder
 from alcid.tables.bundle_folder import BundleFolder
@@ -46,7 +47,13 @@ def within_a_write(build: Callable[..., Any]) -> None:
 
 def after_the_first_bundle(build: Callable[..., Any]) -> None:
     building.BATCH_SECONDS = 0.0
-    _die_after(BundleFolder, "put")
+    _die_after(NewFile, "publish")
+    build()
+
+
+def between_two_parts_of_a_bundle(build: Callable[..., Any]) -> None:
+    """When some of its bytes are on the disk, of more than fit into a part."""
+    _die_in_a_part(3)
     build()
 
 
@@ -72,10 +79,17 @@ def within_a_merge(build: Callable[..., Any]) -> None:
 
     def merge(*arguments: Any, **options: Any) -> None:
         bundle_folder.FULL_BYTES = 1
-        _die_after(BundleFolder, "put")
+        _die_after(bundle_folder, "run_merges")
         bundle_folder.merge_folder(*arguments, **options)
 
     _set(indexes, "merge_folder", merge)
+    build()
+
+
+def between_two_parts_of_a_merge(build: Callable[..., Any]) -> None:
+    build()
+    bundle_folder.MOST_BUNDLES = 0
+    _die_in_a_part(3)
     build()
 
 
@@ -103,13 +117,27 @@ STEPS = (
     before_the_tasks,
     within_a_write,
     after_the_first_bundle,
+    between_two_parts_of_a_bundle,
     before_the_mark_of_a_rebuild,
     after_the_mark_of_a_rebuild,
     before_a_merge,
     within_a_merge,
+    between_two_parts_of_a_merge,
     after_a_merge,
     within_the_removal_of_old_bundles,
 )
+
+
+def _die_in_a_part(number: int) -> None:
+    new_file.PART_BYTES = 1000
+    write, parts = LocalDraft.write, iter(range(number))
+
+    def write_or_die(draft: LocalDraft, data: bytes) -> None:
+        if next(parts, None) is None:
+            die()
+        write(draft, data)
+
+    _set(LocalDraft, "write", write_or_die)
 
 
 def _die_after(owner: Any, name: str) -> None:

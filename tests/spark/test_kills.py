@@ -90,10 +90,12 @@ BUILDS: dict[str, tuple[int, dict[str, int]]] = {
     "before_the_tasks": (4, {}),
     "within_a_write": (4, {"unfinished": 1}),
     "after_the_first_bundle": (5, {}),
+    "between_two_parts_of_a_bundle": (4, {"unfinished": 1}),
     "before_the_mark_of_a_rebuild": (6, {}),
     "after_the_mark_of_a_rebuild": (6, {"replaced": 2}),
     "before_a_merge": (6, {}),
     "within_a_merge": (6, {}),
+    "between_two_parts_of_a_merge": (6, {"unfinished": 1}),
     "after_a_merge": (6, {"replaced": 3}),
     "within_the_removal_of_old_bundles": (6, {"replaced": 2}),
 }

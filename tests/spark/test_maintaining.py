@@ -14,12 +14,14 @@ import pytest
 import alcid
 from alcid.index.bundle import PayloadKind
 from alcid.spark.engine import SparkEngine
-from alcid.storage import Storage
-from alcid.tables import many_files
-from tests.tables.folders import OPTIONS, bundle_names, fill, path_of
+from alcid.storage import Meter, Storage
+from alcid.tables import bundle_folder, many_files
+from alcid.tables.parquet.indexes import FolderIndexes
+from tests.tables.folders import OPTIONS, bundle_names, check_indexes, fill, opened, path_of
 from tests.tables.maintenance.kit import Files, forge, problems, with_payload
 
 if TYPE_CHECKING:
+    import pytest
     from pyspark.sql import SparkSession
 
 
@@ -108,3 +110,36 @@ def test_many_files_are_listed_and_removed_by_tasks_as_in_this_process(
 def _files_of(table: Path) -> set[str]:
     paths = (path.relative_to(table).as_posix() for path in table.rglob("*") if path.is_file())
     return {path for path in paths if not path.endswith(".crc")}
+
+
+MB = 1 << 20
+TAIL = 256 << 10
+"""What is read of a bundle when it is opened: its directories, and the payloads before them."""
+
+
+def test_tasks_merge_bundles_and_check_them_and_the_driver_reads_no_payload(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, count = Storage.open(tmp_path), 4
+    options = OPTIONS | {"file-index.bloom-filter.id.items": 4_000_000}
+    table = alcid.parquet(tmp_path, spark)
+    tables: dict[str, pa.Table] = {}
+    for number in range(count):
+        tables |= fill(storage, 1, first=number)
+        table.build_indexes(options, progress=False)
+    folder = tmp_path / "_alcid"
+    sizes = [path.stat().st_size for path in folder.iterdir()]
+    assert len(sizes) == count
+    assert sum(sizes) > 8 * MB
+    monkeypatch.setattr(bundle_folder, "MOST_BUNDLES", 1)
+    monkeypatch.setattr(bundle_folder, "FULL_BYTES", 5 * MB)  # two bundles, of two tasks
+    with Meter() as meter:
+        report = table.clean(older_than=timedelta(0))
+    assert (len(report.merged), len(report.written)) == (count, 2)
+    # Opened before and after the merge, and the new ones for the table.
+    assert meter.snapshot().bytes_read < (count + count + 2 + 2) * (TAIL + 1000)
+    assert meter.snapshot().bytes_written == 0
+    check_indexes(opened(FolderIndexes(storage), storage), tables, options)
+    with Meter() as meter:
+        assert table.verify(progress=False).ok
+    assert meter.snapshot().bytes_read < (count + 2) * (TAIL + 1000)

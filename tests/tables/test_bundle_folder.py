@@ -23,6 +23,7 @@ from alcid.tables.bundle_folder import (
     new_name,
     written_at,
 )
+from alcid.tables.engine import Threads
 from alcid.tables.open_files import list_data_files
 from alcid.tables.parquet import indexes as folder_indexes
 from alcid.tables.parquet.indexes import FolderIndexes
@@ -146,7 +147,7 @@ def test_what_fills_several_bundles_is_merged_to_several(
     counts = Counter((int(sizes[:number].sum()) // (int(sizes[0]) + 1)) for number in range(5))
     old = bundle_names(local)
     folder = BundleFolder(local, "_alcid")
-    bundle_folder.merge_folder(folder, folder.load(), list_data_files(local))
+    bundle_folder.merge_folder(folder, folder.load(), list_data_files(local), Threads())
     bundle_set = opened(indexes, local)
     assert [bundle.file_count for bundle in bundle_set.bundles] == list(counts.values())
     *others, last = [bundle.replaces for bundle in bundle_set.bundles]
@@ -182,7 +183,7 @@ def test_bundles_without_a_live_file_are_merged_to_an_empty_one(local: Storage) 
     local.delete([path_of(0), path_of(1)])
     folder = BundleFolder(local, "_alcid")
     bundles = folder.load()
-    bundle_folder.merge_folder(folder, bundles, list_data_files(local))
+    bundle_folder.merge_folder(folder, bundles, list_data_files(local), Threads())
     (bundle,) = folder.load().current
     assert (bundle.file_count, bundle.replaces) == (0, bundles.names)
 

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 from alcid.errors import AlcidError, FormatError, UnsupportedError
 
@@ -27,6 +27,21 @@ class Source(Protocol):
 
     def read(self, offset: int, length: int) -> bytes:
         """Exactly `length` bytes from `offset`; the caller has checked the bounds."""
+
+
+class Writable(Protocol):
+    """Anything that bytes can be written to: a binary file, or a file of a storage."""
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> int | None:
+        """Write bytes, and return how many were taken; None: all of them."""
+
+
+@runtime_checkable
+class CopyTarget(Protocol):
+    """A file that may take ranges of other files without their bytes passing through here."""
+
+    def copy_from(self, source: Source, offset: int, length: int) -> bool:
+        """Append a range of another file; False, and nothing was done, if that is not possible."""
 
 
 class Range(NamedTuple):

@@ -37,7 +37,7 @@ from alcid.errors import (
 from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.keys import KeyColumn, map_key_column, read_column
 from alcid.formats.source import Source
-from alcid.index.bundle import BundleWriter, ColumnStatistics, FileEntry, PayloadKind, Statistics
+from alcid.index.bundle import ColumnStatistics, FileEntry, PayloadKind, SpooledBundle, Statistics
 from alcid.index.bundle.columns import pack_pages, schema_bytes
 from alcid.index.bundle.format import INDEX
 from alcid.index.bundle.statistics import statistics_array
@@ -231,7 +231,7 @@ class IndexedFile:
     entry: FileEntry
     """The file, and the statistics of its columns."""
     payloads: Mapping[PayloadKind, bytes | None]
-    """Indexes, and the pages of every column that can be read; None as in `BundleWriter.add`."""
+    """Indexes, and the pages of every column that can be read; None as in `SpooledBundle.add`."""
     types: Mapping[str, DataType]
     """The types of its columns, without those that have none here."""
     skipped: Mapping[PayloadKind, str]
@@ -251,7 +251,7 @@ class IndexedFile:
         payloads = {kind: payload for kind, payload in self.payloads.items() if kind.type == INDEX}
         return replace(self, entry=replace(self.entry, statistics=statistics), payloads=payloads)
 
-    def add_to(self, writer: BundleWriter) -> int:
+    def add_to(self, writer: SpooledBundle) -> int:
         """Add all of it to a bundle, and return the row of the file there."""
         row = writer.add_file(self.entry)
         for kind, payload in self.payloads.items():

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from alcid.storage.backend import FileHead, Listing
+from alcid.storage.new_file import NewFile
 from alcid.storage.retries import Retry, retry
 from alcid.storage.storage import Storage, StorageSource
 from alcid.storage.traffic import Meter, Traffic
@@ -22,6 +23,7 @@ __all__ = [
     "FileHead",
     "Listing",
     "Meter",
+    "NewFile",
     "Retry",
     "Storage",
     "StorageSource",

@@ -11,18 +11,20 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, BinaryIO
 
 from alcid.storage.backend import (
     Entry,
     FileStat,
     Location,
+    Request,
     below,
     check_unchanged,
     is_hidden,
     is_unchanged,
     join,
 )
+from alcid.storage.new_file import SPOOL_READ, SpooledDraft
 from alcid.storage.options import arrow_s3_options
 from alcid.storage.retries import Lister, ShortReadError
 from alcid.storage.threads import run_in_threads
@@ -52,16 +54,17 @@ class ArrowS3Files:
         self._root, self._traffic = location.text.removeprefix("s3://"), traffic
         settings = arrow_s3_options(options)
 
-        def connect(tries: int) -> Any:
+        def connect(tries: int, **how: bool) -> Any:
             strategy = fs.AwsStandardS3RetryStrategy(max_attempts=tries)
+            more = {**settings, **how, "retry_strategy": strategy}
             try:  # a small file is then one request, not three
-                return fs.S3FileSystem(**settings, retry_strategy=strategy, allow_delayed_open=True)
+                return fs.S3FileSystem(**more, allow_delayed_open=True)
             except TypeError:  # Arrow 19 does not know it
-                return fs.S3FileSystem(**settings, retry_strategy=strategy)
+                return fs.S3FileSystem(**more)
 
         # One layer of retries, ours; but not all pages of a listing again because one of them
         # failed.
-        self._files = connect(1)
+        self._files, self._connect = connect(1), connect
         bucket = self._root.partition("/")[0]
         self._lister = Lister(
             self._files, connect(_PAGE_TRIES), lambda files: files.get_file_info(bucket)
@@ -209,6 +212,26 @@ class ArrowS3Files:
         self._traffic.add(puts=1)
         with self._files.open_output_stream(key) as stream:
             stream.write(data)
+
+    def draft(self, path: str, request: Request) -> SpooledDraft:
+        """Begin a temporary file: Arrow completes an upload even if it is given up."""
+        key = join(self._root, path)
+
+        def upload(file: BinaryIO) -> None:
+            try:
+                self._open(key)
+            except FileNotFoundError:
+                pass
+            else:
+                raise FileExistsError(key)
+            # One part at a time: in the background Arrow buffers as many as it is given.
+            files = self._connect(1, background_writes=False)
+            with files.open_output_stream(key) as stream:
+                while data := file.read(SPOOL_READ):
+                    self._traffic.add(puts=1)
+                    stream.write(data)
+
+        return SpooledDraft(upload, request)
 
     def link(self, path: str, target: str) -> None:
         """Let the server copy an object; its time of change is then another."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -89,6 +89,34 @@ class FileHead(NamedTuple):
     data: bytes
 
 
+Request: TypeAlias = Callable[[Callable[[], Any]], Any]
+"""Makes a request, again after errors that are transient, and returns what it returns."""
+
+
+class Draft(Protocol):
+    """A file that is being written in parts; nobody sees it before it is published."""
+
+    copies: bool
+    """Whether `copy` can work at all."""
+    least_part: int
+    """Bytes that every part but the last has at least."""
+
+    def write(self, data: bytes, /) -> None:
+        """Append a part."""
+
+    def copy(self, path: str, offset: int, length: int, /) -> bool:
+        """Append a range of another file of the backend, without its bytes coming here.
+
+        False, and nothing was appended, if that is not possible.
+        """
+
+    def publish(self) -> None:
+        """Let the file appear under its name; FileExistsError if that is taken."""
+
+    def discard(self) -> None:
+        """Let nothing remain of it; after `publish` nothing happens."""
+
+
 class Backend(Protocol):
     """A file system below one root. Paths are relative to the root, an empty one is the root.
 
@@ -128,6 +156,12 @@ class Backend(Protocol):
 
     def replace(self, path: str, data: bytes) -> None:
         """Write a whole file, whether there is one of that name or not."""
+
+    def draft(self, path: str, request: Request) -> Draft:
+        """Begin a file of a new name that is too large for memory.
+
+        `request` makes each request of it, from several threads at a time.
+        """
 
     def link(self, path: str, target: str) -> None:
         """Give a file a second name; on a disk FileExistsError if it is taken.

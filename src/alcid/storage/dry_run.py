@@ -12,6 +12,7 @@ from alcid.storage.backend import (
     Backend,
     Entry,
     FileStat,
+    Request,
     below,
     check_unchanged,
 )
@@ -81,6 +82,10 @@ class DryRunFiles:
             self._deleted.discard(path)
             self._written[path] = data, f"dry-run-{next(self._numbers)}"
 
+    def draft(self, path: str, _request: Request) -> _Draft:
+        """Begin a file."""
+        return _Draft(self, path)
+
     def link(self, path: str, target: str) -> None:
         """Write a copy."""
         size = self.stat(path).size
@@ -100,3 +105,26 @@ class DryRunFiles:
         if path in self._deleted:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return self._written.get(path)
+
+
+class _Draft:
+    """A file in memory that is written in parts."""
+
+    copies = False
+    least_part = 0
+
+    def __init__(self, files: DryRunFiles, path: str) -> None:
+        self._files, self._path = files, path
+        self._data = bytearray()
+
+    def write(self, data: bytes, /) -> None:
+        self._data += data
+
+    def copy(self, _path: str, _offset: int, _length: int, /) -> bool:
+        return False
+
+    def publish(self) -> None:
+        self._files.put(self._path, bytes(self._data))
+
+    def discard(self) -> None:
+        self._data.clear()

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any
+from typing import Any, BinaryIO
 
 from alcid.errors import OptionError, UnsupportedError
-from alcid.storage.backend import Entry, FileStat, Location, below, join
+from alcid.storage.backend import Draft, Entry, FileStat, Location, Request, below, join
+from alcid.storage.new_file import SpooledDraft
 from alcid.storage.options import s3fs_options
 from alcid.storage.retries import Lister
+from alcid.storage.s3_upload import S3Upload
 from alcid.storage.traffic import TrafficCounter
 
 _PAGE = 1000
@@ -36,6 +39,7 @@ class FsspecFiles:
         self, location: Location, options: Mapping[str, Any], traffic: TrafficCounter
     ) -> None:
         self._traffic, scheme = traffic, location.scheme
+        self._scheme = scheme
         kind = _file_system_class(scheme)
         self.exclusive = scheme in _EXCLUSIVE and _has_mode(kind)
         self._is_memory = scheme == "memory"
@@ -137,6 +141,34 @@ class FsspecFiles:
         except FileNotFoundError:  # where folders are real, they are made first
             self._files.makedirs(name.rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(name, data, mode=mode)
+
+    def draft(self, path: str, request: Request) -> Draft:
+        """Begin an upload in parts; of other file systems than S3, a temporary file."""
+        name = join(self._root, path)
+        if self._scheme == "s3":
+            return S3Upload(self._files, name, self._root, request, self._traffic)
+        return SpooledDraft(lambda file: self._upload(file, path), request)
+
+    def _upload(self, file: BinaryIO, path: str) -> None:
+        """Write a whole file, so that nobody sees a part of it."""
+        name = join(self._root, path)
+        self._traffic.add(puts=1)
+        if self._files.exists(name):
+            raise FileExistsError(name)
+        if self._is_memory:
+            self.put(path, file.read())
+        elif self._scheme in _EXCLUSIVE:  # an object appears when it is whole
+            self._files.put_file(file.name, name)
+        else:
+            folder, _, last = name.rpartition("/")
+            temporary = f"{folder}/.{uuid.uuid4().hex}.tmp"
+            self._files.makedirs(folder, exist_ok=True)
+            try:
+                self._files.put_file(file.name, temporary)
+                self._files.mv(temporary, f"{folder}/{last}")
+            finally:
+                with contextlib.suppress(OSError):
+                    self._files.rm_file(temporary)
 
     def link(self, path: str, target: str) -> None:
         """Copy a file; S3 and the like do so without its bytes coming here."""

@@ -12,13 +12,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from alcid.errors import UnsupportedError
-from alcid.storage.backend import Entry, FileHead, FileStat, Location, check_unchanged, is_hidden
+from alcid.errors import AlcidError, UnsupportedError
+from alcid.storage.backend import (
+    Entry,
+    FileHead,
+    FileStat,
+    Location,
+    Request,
+    check_unchanged,
+    is_hidden,
+)
 from alcid.storage.threads import run_in_threads
 from alcid.storage.traffic import TrafficCounter
 
 _Identity = tuple[int, int]
 _NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK}
+_NO_COPIES = {errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EBADF}
 _NO_EXCLUSIVE_RENAME = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
 _AT_FDCWD, _RENAME_NOREPLACE, _RENAME_EXCL = -100, 1, 4  # of Linux, and the last of macOS
 
@@ -141,17 +150,17 @@ class LocalFiles:
         What is on the disk under its own name is whole, even after a loss of power.
         """
         with self._temporary(path, data) as (temporary, final):
-            try:
-                final.hardlink_to(temporary)
-            except OSError as error:
-                if error.errno not in _NO_LINKS:
-                    raise
-                _rename(temporary, final, exclusive=exclusive)
+            _link_or_rename(temporary, final, exclusive=exclusive)
 
     def replace(self, path: str, data: bytes) -> None:
         """Write to a name that listings pass over, then rename it, over what there is."""
         with self._temporary(path, data) as (temporary, final):
             temporary.replace(final)
+
+    def draft(self, path: str, request: Request) -> LocalDraft:
+        """Begin a file under a name that listings pass over."""
+        self._traffic.add(puts=1)
+        return request(lambda: LocalDraft(self._location, path, request))  # type: ignore[no-any-return]
 
     @contextlib.contextmanager
     def _temporary(self, path: str, data: bytes) -> Iterator[tuple[Path, Path]]:
@@ -199,6 +208,90 @@ class LocalFiles:
         for inner, _, _ in os.walk(folder, topdown=False):
             with contextlib.suppress(FileNotFoundError):
                 Path(inner).rmdir()
+
+
+class LocalDraft:
+    """A file beside its place, under a name that listings pass over."""
+
+    copies = hasattr(os, "copy_file_range")
+    least_part = 0
+
+    def __init__(self, location: Location, path: str, request: Request) -> None:
+        """Create it."""
+        self._location, self._request = location, request
+        self._final = Path(location.name(path))
+        _make_folder(self._final.parent)
+        self._temporary = self._final.parent / f".{uuid.uuid4().hex}.tmp"
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        self._descriptor: int | None = os.open(self._temporary, flags, 0o666)
+        self._position = 0
+
+    def write(self, data: bytes, /) -> None:
+        """Append a part."""
+        descriptor, position = self._open(), self._position
+
+        def write() -> None:  # by position, so that it can be done again
+            view = memoryview(data)
+            while view:
+                count = os.pwrite(descriptor, view, position + len(data) - len(view))
+                view = view[count:]
+
+        self._request(write)
+        self._position += len(data)
+
+    def copy(self, path: str, offset: int, length: int, /) -> bool:
+        """Let the kernel copy a range of another file; some disks then share its blocks."""
+        descriptor, position = self._open(), self._position
+        source = os.open(self._location.name(path), os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            done = 0
+            while done < length:
+                count = os.copy_file_range(
+                    source, descriptor, length - done, offset + done, position + done
+                )
+                if not count:  # it is shorter, which a read says
+                    return False
+                done += count
+        except OSError as error:
+            if error.errno not in _NO_COPIES:
+                raise
+            return False
+        finally:
+            os.close(source)
+        self._position += length
+        return True
+
+    def publish(self) -> None:
+        """Link it to its name, if that is free, once its bytes are on the disk."""
+
+        def publish() -> None:
+            os.fsync(self._open())
+            _link_or_rename(self._temporary, self._final, exclusive=False)
+
+        self._request(publish)
+        self.discard()
+
+    def discard(self) -> None:
+        """Remove it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+            self._temporary.unlink(missing_ok=True)
+
+    def _open(self) -> int:
+        if self._descriptor is None:
+            raise AlcidError(f"{self._final}: the file is closed")
+        return self._descriptor
+
+
+def _link_or_rename(temporary: Path, final: Path, *, exclusive: bool) -> None:
+    """Give a file its name, if that is free."""
+    try:
+        final.hardlink_to(temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename(temporary, final, exclusive=exclusive)
 
 
 def _make_folder(folder: Path) -> None:

@@ -18,12 +18,21 @@ from alcid.errors import (
     StorageError,
     UnsupportedError,
 )
-from alcid.formats.source import Range
+from alcid.formats.source import Range, Source
 from alcid.storage.arrow_s3 import ArrowS3Files
-from alcid.storage.backend import Backend, FileHead, FileStat, Listing, Location, listing_of
+from alcid.storage.backend import (
+    Backend,
+    Draft,
+    FileHead,
+    FileStat,
+    Listing,
+    Location,
+    listing_of,
+)
 from alcid.storage.dry_run import DryRunFiles
 from alcid.storage.fsspec_files import FsspecFiles
 from alcid.storage.local import LocalFiles
+from alcid.storage.new_file import NewFile
 from alcid.storage.options import SecretOptions
 from alcid.storage.ranges import Coalescing, File, FileRange, Job, ReadRound
 from alcid.storage.retries import Retry, ShortReadError, retry_request
@@ -290,6 +299,55 @@ class Storage:
             NameTakenError: There is a file of that name, with other bytes.
         """
         self._put_once(path, data, exclusive=False)
+
+    def new_file(self, path: str) -> NewFile:
+        """Begin a file under a name that is not taken, to be written in parts.
+
+        Others see all of it when its `with` block has ended, or nothing. On S3 its parts are sent,
+        or copied from other objects, through s3fs where that is installed; else, and on file
+        systems that cannot do such a thing, it is a temporary file here until it is whole.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> storage = Storage.open(folder.name)
+        >>> with storage.new_file("a.bin") as file:
+        ...     _ = file.write(b"0123")
+        ...     _ = file.write(b"456789")
+        >>> storage.source("a.bin").read(2, 4)
+        b'2345'
+        >>> folder.cleanup()
+        """
+        return NewFile(self, path, lambda: self._draft(path))
+
+    def _draft(self, path: str) -> Draft:
+        backend = self._backend
+        if isinstance(backend, ArrowS3Files):
+            with suppress(UnsupportedError):  # without s3fs
+                options = {**self._options.options}
+                options.pop("library", None)
+                backend = FsspecFiles(self._location, options, self._traffic)
+
+        def request(call: Callable[[], _Result]) -> _Result:
+            def attempt() -> _Result:
+                try:
+                    return call()
+                except FileExistsError:
+                    name = self._location.name(path)
+                    raise NameTakenError("exists already", file=name) from None
+
+            return self._request(attempt, "could not be written", path)
+
+        return backend.draft(path, request)
+
+    def count_written(self, count: int) -> None:
+        """Count bytes of a draft in the traffic, for `NewFile`."""
+        self._traffic.add(bytes_written=count)
+
+    def path_of(self, source: Source) -> str | None:
+        """The path of a file of this location, if that is what a source is."""
+        if isinstance(source, StorageSource) and source._storage.location == self.location:
+            return source._file.path
+        return None
 
     def _put_once(self, path: str, data: bytes, *, exclusive: bool) -> None:
         try:

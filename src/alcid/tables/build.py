@@ -4,15 +4,14 @@ A file whose entry is fresh is not read, and what its bundle says of its columns
 that an index cannot be built, so that no build tries it again.
 
 Files are indexed in batches, and a batch is published as soon as it is whole. So a build that is
-killed leaves what it has done, and the next one goes on from there. No more than a batch and a few
-files are in memory.
+killed leaves what it has done, and the next one goes on from there. A file's indexes are spooled as
+soon as they are made (`alcid.index.bundle.spool`), so that no more than those of a few files are in
+memory.
 """
 
 from __future__ import annotations
 
-import io
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ from alcid.errors import (
     UnsupportedError,
 )
 from alcid.index.build import IndexedFile, Resolve, ResolvedIndex, index_file, resolve_by_name
-from alcid.index.bundle import BundleSet, BundleWriter, PayloadKind, State
+from alcid.index.bundle import BundleSet, PayloadKind, SpooledBundle, State
 from alcid.index.bundle.columns import schema_columns
 from alcid.index.bundle.format import INDEX, PAGES
 from alcid.options import IndexSpec
@@ -228,12 +227,19 @@ class _Builder:
     def __init__(self, work: BuildWork, task: Task[Sequence[FileToIndex]]) -> None:
         self._storage, self._folder, self._resolve = work.storage, work.folder, work.resolve
         self._task = task
-        self._batch: deque[IndexedFile] = deque()
-        self._batch_bytes, self._batch_began = 0, 0.0
+        self._spooled: SpooledBundle | None = None
+        self._batch_began = 0.0
         self._built = Built()
 
     def run(self) -> Built:
         """Build the indexes of all files of the task."""
+        try:
+            return self._run()
+        finally:
+            if self._spooled is not None:
+                self._spooled.close()
+
+    def _run(self) -> Built:
         self._batch_began = time.monotonic()
         files = self._task.items
         with closing(in_order(self._index, files, self._task.threads)) as results:
@@ -241,10 +247,14 @@ class _Builder:
                 before = self._built.rows
                 self._take(file, result)
                 late = time.monotonic() - self._batch_began >= BATCH_SECONDS
-                if done == len(files) or self._batch_bytes >= BATCH_BYTES or late:
+                if done == len(files) or self._spooled_bytes >= BATCH_BYTES or late:
                     self._publish()
                 self._task.report(1, self._built.rows - before)
         return self._built
+
+    @property
+    def _spooled_bytes(self) -> int:
+        return 0 if self._spooled is None else self._spooled.payload_bytes
 
     def _index(self, file: FileToIndex) -> IndexedFile | AlcidError:
         """Index a file, or say why that fails; the file must be the same before and after."""
@@ -285,23 +295,22 @@ class _Builder:
                 built.unchanged += 1
                 return
             result = result.only_indexes()
-        self._batch.append(result)
-        self._batch_bytes += sum(len(payload or b"") for payload in result.payloads.values())
+        if self._spooled is None:
+            self._spooled = SpooledBundle()
+        result.add_to(self._spooled)
         built.kinds |= indexes
         built.indexed += 1
         built.rows += result.entry.rows
 
     def _publish(self) -> None:
         """Write the batch, and begin another."""
-        if self._batch:
-            data = io.BytesIO()
-            with BundleWriter(data) as writer:
-                while self._batch:
-                    self._batch.popleft().add_to(writer)
-            content = data.getvalue()
-            self._built.bundles.append(self._folder.put(content))
-            self._built.bytes_written += len(content)
-        self._batch_bytes, self._batch_began = 0, time.monotonic()
+        spooled, self._spooled = self._spooled, None
+        if spooled is not None:
+            with closing(spooled), self._folder.new_bundle() as file:
+                spooled.write(file)
+            self._built.bundles.append(file.path.rpartition("/")[2])
+            self._built.bytes_written += file.size
+        self._batch_began = time.monotonic()
 
 
 def require_choice(columns: Collection[str] | None, types: Collection[str] | None) -> None:

@@ -16,7 +16,8 @@ import errno
 import io
 import re
 import uuid
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -29,12 +30,15 @@ from alcid.index.bundle import (
     BundleSet,
     BundleWriter,
     MergeCandidate,
+    MergePlan,
     PayloadKind,
     choose_bundles,
-    merge,
     open_bundles,
+    plan_merge,
 )
-from alcid.storage import Listing, Storage, retry
+from alcid.storage import Listing, NewFile, Storage, retry
+from alcid.storage.threads import in_order
+from alcid.tables.engine import Engine, Task
 
 FOLDER = "_alcid"
 """Where bundles lie in the folder of a table; Spark passes over such names."""
@@ -196,8 +200,23 @@ class BundleFolder:
         Raises:
             StorageError: It cannot be written; where it may not, beside the data, there is a hint.
         """
-        try:
+        with self._hint():
             self.storage.put(self.path(name), data)
+
+    @contextmanager
+    def new_bundle(self) -> Iterator[NewFile]:
+        """Write a bundle of any size under a new name; it appears when the `with` block ends.
+
+        Raises:
+            StorageError: As for `write`.
+        """
+        with self._hint(), self.storage.new_file(self.path(new_name())) as file:
+            yield file
+
+    @contextmanager
+    def _hint(self) -> Iterator[None]:
+        try:
+            yield
         except StorageError as error:
             if not (self.under and _is_forbidden(error.__cause__)):
                 raise
@@ -253,13 +272,16 @@ def merge_folder(
     folder: BundleFolder,
     contents: FolderBundles,
     listing: Listing,
+    engine: Engine,
     *,
     chosen: Collection[Bundle] | None = None,
     kinds: Collection[PayloadKind] | None = None,
 ) -> list[str]:
     """Write what is fresh in bundles anew, in as many as it fills; the last replaces the old ones.
 
-    By default that is all kinds of payloads of all bundles. Returns the names of the new bundles.
+    By default that is all kinds of payloads of all bundles. It is planned here, from the tables of
+    files and the directories; tasks of the engine read and write the payloads. Returns the names of
+    the new bundles.
     """
     if chosen is None:
         replaced = contents.readable
@@ -274,19 +296,52 @@ def merge_folder(
         sizes += np.where(np.isin(coverage.bundles, numbers), coverage.lengths, 0)
     live, _ = bundles.live(numbers)
     parts = split_by(live, (np.cumsum(sizes[live]) - sizes[live]) // FULL_BYTES)
-    written = []
+    merges = []
     for number, part in enumerate(parts, 1):
-        data = io.BytesIO()
-        merge(
-            contents.against(listing.part(part)),
-            data,
-            chosen=chosen,
-            kinds=kinds,
-            replaces=replaced if number == len(parts) else (),
-            read_many=folder.storage.read_ranges,
-        )
-        written.append(folder.put(data.getvalue()))
-    return written
+        of_part = contents.against(listing.part(part))
+        last = replaced if number == len(parts) else ()
+        plan = plan_merge(of_part, chosen=chosen, kinds=kinds, replaces=last)
+        old = (of_part.bundles[position] for position in plan.numbers)
+        sources = tuple((bundle_name(bundle), bundle.source.size) for bundle in old)
+        merges.append(Merge(plan, sources))
+    # The last one, which replaces the old bundles, when all others are there.
+    return [*run_merges(folder, merges[:-1], engine), *run_merges(folder, merges[-1:], engine)]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A bundle that is to be merged from others."""
+
+    plan: MergePlan
+    sources: tuple[tuple[str, int], ...]
+    """The names and sizes of the bundles that it is merged from."""
+
+
+def run_merges(folder: BundleFolder, merges: Sequence[Merge], engine: Engine) -> list[str]:
+    """Write merged bundles by tasks, and return their names."""
+    if not merges:
+        return []
+    sizes = np.array([merge.plan.size for merge in merges], np.int64)
+    return [name for names in engine.map(_MergeWork(folder), merges, sizes) for name in names]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _MergeWork:
+    """Writes merged bundles one after the other, for `Engine.map`."""
+
+    folder: BundleFolder
+
+    def __call__(self, task: Task[Sequence[Merge]]) -> list[str]:
+        threads = min(task.threads, len(task.items))
+        with closing(in_order(self._write, task.items, max(threads, 1))) as names:
+            return list(names)
+
+    def _write(self, merge: Merge) -> str:
+        storage = self.folder.storage
+        sources = [storage.source(self.folder.path(name), size) for name, size in merge.sources]
+        with self.folder.new_bundle() as file:
+            merge.plan.write(file, sources, read_many=storage.read_ranges)
+        return file.path.rpartition("/")[2]
 
 
 def remove_replaced(folder: BundleFolder, contents: FolderBundles) -> None:

@@ -29,7 +29,7 @@ from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from alcid.formats.source import Source
-from alcid.storage.backend import Backend, Entry, FileStat, below
+from alcid.storage.backend import Backend, Draft, Entry, FileStat, Request, below
 
 _SLOW = 0.002  # seconds
 
@@ -195,6 +195,10 @@ class FaultyFiles:
         """Write a file, or half of it."""
         self._write("replace", path, data, self._files.replace)
 
+    def draft(self, path: str, request: Request) -> _FaultyDraft:
+        """Begin a large file."""
+        return _FaultyDraft(self, path, request)
+
     def link(self, path: str, target: str) -> None:
         """Give a file a second name."""
         fault = self._begin("link", target)
@@ -241,6 +245,31 @@ class FaultyFiles:
 
     def _name(self, path: str) -> str:
         return f"{self._root}/{path}"
+
+
+class _FaultyDraft:
+    """A large file, of which parts or the last call go wrong."""
+
+    def __init__(self, files: FaultyFiles, path: str, request: Request) -> None:
+        self._files, self._path, self._request = files, path, request
+        request(lambda: files._begin("draft", path))
+        self._draft: Draft = files._files.draft(path, request)
+        self.copies, self.least_part = self._draft.copies, self._draft.least_part
+
+    def write(self, data: bytes, /) -> None:
+        self._request(lambda: self._files._begin("write", self._path))
+        self._draft.write(data)
+
+    def copy(self, path: str, offset: int, length: int, /) -> bool:
+        self._request(lambda: self._files._begin("copy", self._path))
+        return self._draft.copy(path, offset, length)
+
+    def publish(self) -> None:
+        self._request(lambda: self._files._begin("publish", self._path))
+        self._files._change(self._path, self._draft.publish)
+
+    def discard(self) -> None:
+        self._draft.discard()
 
 
 def _sized(stat: FileStat) -> tuple[int, str | None]:

@@ -327,7 +327,7 @@ def test_statistics_that_only_an_older_bundle_has_are_taken() -> None:
 
 
 def test_a_merge_reads_in_rounds_that_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("alcid.index.bundle.merging._ROUND", 40)
+    monkeypatch.setattr("alcid.index.bundle.merging.ROUND_BYTES", 60)
     files = [
         File(FileEntry(str(n), 1, "1", 1), {PayloadKind.pages("id"): bytes([n]) * 15})
         for n in range(8)

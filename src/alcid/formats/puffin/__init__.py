@@ -21,6 +21,7 @@ from alcid.formats.puffin.reader import PuffinReader, open  # noqa: A004  # used
 from alcid.formats.puffin.writer import (
     DELETION_VECTOR,
     THETA_SKETCH,
+    BlobStream,
     PuffinWriter,
     create,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "DELETION_VECTOR",
     "THETA_SKETCH",
     "Blob",
+    "BlobStream",
     "PuffinReader",
     "PuffinWriter",
     "create",

@@ -6,7 +6,7 @@ import errno
 import io
 import operator
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +23,7 @@ from alcid.errors import (
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin.compression import compress
 from alcid.formats.puffin.footer import MAGIC, Blob, write_footer
+from alcid.formats.source import CopyTarget, Source, Writable
 from alcid.formats.theta.sketch import ThetaSketch
 
 THETA_SKETCH = "apache-datasketches-theta-v1"
@@ -30,6 +31,8 @@ DISTINCT_VALUES = "ndv"
 DELETION_VECTOR = "deletion-vector-v1"
 REFERENCED_FILE = "referenced-data-file"
 CARDINALITY = "cardinality"
+COPY_BYTES = 8 << 20
+"""Bytes in memory while blobs are copied from one file to another."""
 POSITION_FIELD = 2147483645
 """The id of `_pos`, the row's position in its file: the field of a deletion vector."""
 
@@ -44,7 +47,7 @@ def created_by() -> str:
 
 
 def create(
-    file: str | os.PathLike[str] | BinaryIO,
+    file: str | os.PathLike[str] | BinaryIO | Writable,
     *,
     properties: Mapping[str, str] | None = None,
     compress_footer: bool = False,
@@ -70,7 +73,7 @@ class PuffinWriter:
 
     def __init__(
         self,
-        file: str | os.PathLike[str] | BinaryIO,
+        file: str | os.PathLike[str] | BinaryIO | Writable,
         *,
         properties: Mapping[str, str] | None = None,
         compress_footer: bool = False,
@@ -88,7 +91,7 @@ class PuffinWriter:
             kind = type(file).__name__
             raise UnsupportedError(f"expected a path or a binary file, found {kind}")
         self._new = _NewFile(file) if isinstance(file, str | os.PathLike) else None
-        self._file: BinaryIO = file if self._new is None else self._new.file  # type: ignore[assignment]
+        self._file: Writable = file if self._new is None else self._new.file  # type: ignore[assignment]
         self._state: Literal["open", "finished", "closed", "incomplete"] = "open"
         try:
             self._write(MAGIC)
@@ -151,6 +154,63 @@ class PuffinWriter:
         self._write(stored)
         self._blobs.append(_copy(copied))
         return _copy(copied)
+
+    def copy_stored(self, blobs: Sequence[Blob], source: Source) -> None:
+        """Copy blobs that follow each other in another file, as they are stored there.
+
+        No more than `COPY_BYTES` are in memory, and none come here where the new file can copy
+        ranges of the other one.
+
+        Args:
+            blobs: What the footer of the other file says of them, in the order of their offsets.
+            source: The other file.
+        """
+        self._check_open()
+        if not blobs:
+            return
+        begin, end = blobs[0].offset, blobs[0].offset
+        for blob in blobs:
+            if blob.offset != end:
+                raise UnsupportedError(f"blob at {blob.offset}: expected one at {end}")
+            end += blob.length
+        moved = self._position - begin
+        if not self._copy_from(source, begin, end - begin):
+            for start in range(begin, end, COPY_BYTES):
+                self._write(source.read(start, min(COPY_BYTES, end - start)))
+        self._blobs += [replace(_copy(blob), offset=blob.offset + moved) for blob in blobs]
+
+    def stream(
+        self,
+        type: str,  # noqa: A002  # the format's own word
+        *,
+        fields: Iterable[SupportsIndex] = (),
+        snapshot_id: SupportsIndex = -1,
+        sequence_number: SupportsIndex = -1,
+        properties: Mapping[str, str] | None = None,
+    ) -> BlobStream:
+        """Begin a blob that is too large for memory, to be written piece by piece.
+
+        It is stored as it is, and complete when its `with` block ends; nothing else can be added
+        before. The arguments are those of `add`.
+
+        >>> file = io.BytesIO()
+        >>> with create(file) as writer, writer.stream("text") as blob:
+        ...     blob.write(b"any ")
+        ...     blob.write(b"bytes")
+        >>> writer.blobs[0].length
+        9
+        """
+        self._check_open()
+        blob = Blob(
+            type=_text("type", type),
+            fields=tuple(_integer("fields", field, 32) for field in fields),
+            snapshot_id=_integer("snapshot_id", snapshot_id, 64),
+            sequence_number=_integer("sequence_number", sequence_number, 64),
+            offset=self._position,
+            length=0,
+            properties=_properties(properties or {}),
+        )
+        return BlobStream(self, blob)
 
     def add_deletion_vector(self, vector: DeletionVector, data_file: str) -> Blob:
         """Write the deletion vector of `data_file`, its path as the table's metadata has it.
@@ -242,7 +302,7 @@ class PuffinWriter:
         """How far it is."""
         return f"<PuffinWriter: {self._state}, blobs: {len(self._blobs)}, bytes: {self._position}>"
 
-    def _write(self, data: bytes | memoryview) -> None:
+    def _write(self, data: bytes | bytearray | memoryview) -> None:
         self._state = "incomplete"  # unless all of it is written
         rest = memoryview(data)
         while rest:  # a file without a buffer may take less than it is given
@@ -253,6 +313,17 @@ class PuffinWriter:
         self._position += len(data)
         self._state = "open"
 
+    def _copy_from(self, source: Source, offset: int, length: int) -> bool:
+        """Let the file copy a range of another one; False: it cannot."""
+        state, self._state = self._state, "incomplete"
+        is_copied = isinstance(self._file, CopyTarget) and self._file.copy_from(
+            source, offset, length
+        )
+        self._state = state
+        if is_copied:
+            self._position += length
+        return is_copied
+
     def _check_open(self) -> None:
         if self._state != "open":
             raise AlcidError(f"the Puffin file is {self._state}: nothing can be added")
@@ -260,6 +331,53 @@ class PuffinWriter:
     def _check_finished(self) -> None:
         if self._state != "finished":
             raise AlcidError("the sizes of a Puffin file are known when it is finished")
+
+
+class BlobStream:
+    """A blob that is being written; `PuffinWriter.stream` makes one."""
+
+    def __init__(self, writer: PuffinWriter, blob: Blob) -> None:
+        """For `PuffinWriter.stream`."""
+        self._writer, self._blob = writer, blob
+        self.properties = blob.properties
+        """What the footer will say; more can be added as long as it is written."""
+        self.length = 0
+        """The bytes so far."""
+        self._is_dropped = False
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Append bytes."""
+        self._writer._write(data)
+        self._writer._state = "incomplete"  # until the blob is
+        self.length += memoryview(data).nbytes
+
+    def copy_from(self, source: Source, offset: int, length: int) -> bool:
+        """Append a range of another file, if the Puffin file can copy it; see `CopyTarget`."""
+        is_copied = self._writer._copy_from(source, offset, length)
+        self.length += length if is_copied else 0
+        return is_copied
+
+    def __enter__(self) -> BlobStream:
+        """Return itself."""
+        self._writer._check_open()
+        self._writer._state = "incomplete"
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        """Add the blob to the footer, unless there was an exception: then the file is given up."""
+        if kind is None and self._is_dropped:
+            self._writer._state = "open"
+        elif kind is None:
+            properties = _properties(self.properties)
+            blob = replace(self._blob, length=self.length, properties=properties)
+            self._writer._blobs.append(blob)
+            self._writer._state = "open"
+
+    def drop(self) -> None:
+        """Leave out the blob, of which nothing is written."""
+        if self.length:
+            raise UnsupportedError(f"{self.length} bytes of the blob are written already")
+        self._is_dropped = True
 
 
 class _NewFile:

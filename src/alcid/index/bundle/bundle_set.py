@@ -208,7 +208,12 @@ class BundleSet:
         if self._on_damage is not None:
             self._on_damage(error)
             return
-        warnings.warn(f"left out: {error}", DamagedIndexWarning, stacklevel=3)
+        warn_left_out(error)
+
+
+def warn_left_out(error: FormatError) -> None:
+    """Warn that something is damaged and not used."""
+    warnings.warn(f"left out: {error}", DamagedIndexWarning, stacklevel=4)
 
 
 def _raise_to(states: Int8Array, files: Int64Array, state: State) -> None:

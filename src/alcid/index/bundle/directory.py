@@ -24,6 +24,7 @@ costs a block; below 1 KiB the calls cost more than the bytes (see docs/referenc
 from __future__ import annotations
 
 import zlib
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -199,49 +200,45 @@ class Directory:
         return directory
 
 
-class Payloads:
-    """The payloads of one kind that are to be written: in blocks, back to back.
+class DirectoryBuilder:
+    """The directory of payloads of one kind that are being written."""
 
-    They are copied when they are added, so the caller need not keep them.
-    """
-
-    __slots__ = ("_heads", "_lengths", "_rows", "stored")
+    __slots__ = ("_heads", "_lengths", "_rows")
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._rows: list[int] = []
-        self._lengths: list[int] = []
-        self._heads: list[bytes] = []
-        self.stored = bytearray()
-        """The content of the blob."""
+        self._rows, self._lengths = array("q"), array("q")
+        self._heads = bytearray()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, row: int, payload: bytes | memoryview) -> None:
-        """Take the payload of a file; files must come in the order of their rows."""
-        view = memoryview(payload).cast("B")
-        if len(view) > _LARGEST:
-            raise LimitError(f"a payload holds at most {_LARGEST} bytes, found {len(view)}")
-        self._enter(row, len(view), bytes(view[:HEAD]))
-        for piece in seal(view):
-            self.stored += piece
+    def add(self, row: int, payload: memoryview) -> None:
+        """Add the payload of a file; files must come in the order of their rows."""
+        if len(payload) > _LARGEST:
+            raise LimitError(f"a payload holds at most {_LARGEST} bytes, found {len(payload)}")
+        self._check(row)
+        self._rows.append(row)
+        self._lengths.append(len(payload))
+        self._heads += bytes(payload[:HEAD]).ljust(HEAD, b"\0")
 
-    def copy(self, row: int, length: int, head: bytes, blocks: memoryview) -> None:
-        """Take a payload of `length` bytes in blocks that were checked."""
-        self._enter(row, length, head)
-        self.stored += blocks
+    def extend(self, rows: Int64Array, lengths: Int64Array, heads: UInt8Array) -> None:
+        """Add payloads of other directories, under the rows that their files have here."""
+        if len(rows):
+            self._check(int(rows[0]))
+            self._rows.frombytes(rows.astype(np.int64).tobytes())
+            self._lengths.frombytes(lengths.astype(np.int64).tobytes())
+            self._heads += heads.tobytes()
 
-    def _enter(self, row: int, length: int, head: bytes) -> None:
+    def _check(self, row: int) -> None:
         if self._rows and row <= self._rows[-1]:
             last = self._rows[-1]
             raise UnsupportedError(f"payload of file {row} after that of file {last}")
-        self._rows.append(row)
-        self._lengths.append(length)
-        self._heads.append(head.ljust(HEAD, b"\0"))
 
-    def directory(self) -> Directory:
-        """Where they are."""
-        heads = np.frombuffer(b"".join(self._heads), np.uint8).reshape(-1, HEAD)
-        rows, lengths = np.array(self._rows, np.int64), np.array(self._lengths, np.int64)
+    def build(self) -> Directory:
+        """The directory of what was added."""
+        heads = np.frombuffer(bytes(self._heads), np.uint8).reshape(-1, HEAD)
+        rows, lengths = (
+            np.frombuffer(column.tobytes(), np.int64) for column in (self._rows, self._lengths)
+        )
         return Directory(rows, lengths, heads)

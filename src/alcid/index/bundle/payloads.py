@@ -8,14 +8,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from threading import Lock
 
 import numpy as np
 
-from alcid._arrays import Int8Array, Int64Array
+from alcid._arrays import Int8Array, Int64Array, UInt8Array
 from alcid.errors import ChecksumError, FormatError, UnsupportedError
 from alcid.formats.file_index import READERS
 from alcid.formats.file_index.keys import KeyType
@@ -117,7 +117,7 @@ class CheckedSource:
         self._checked_blocks[first:end] = b"\1" * (end - first)
 
 
-def check_blocks(data: bytes, block_range: Range, what: str) -> memoryview:
+def check_blocks(data: bytes | memoryview, block_range: Range, what: str) -> memoryview:
     """The blocks of `what` that were read, if none is damaged.
 
     Raises:
@@ -227,6 +227,79 @@ class State(IntEnum):
 
 
 @dataclass(frozen=True, eq=False)
+class Extents:
+    """Where the payloads of one kind are, of some files: all that a task needs to read them.
+
+    No bundle has to be opened for it. It pickles, and is a `Splittable` of its files.
+    """
+
+    kind: PayloadKind
+    rows: Int64Array
+    """The file of each payload, as its position among the files; ascending."""
+    sources: Int64Array
+    """The bundle of each payload, as its number in a list of them."""
+    starts: Int64Array
+    """Where its first block begins in the bundle."""
+    lengths: Int64Array
+    """Its length without checksums."""
+    heads: UInt8Array
+    """Its first four bytes: an array of n rows."""
+    numbers: Int64Array
+    """The row of its file in the bundle, by which errors call it."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def stored(self) -> Int64Array:
+        """How many bytes each payload takes in its bundle."""
+        return stored(self.lengths)
+
+    def part(self, files: Int64Array) -> Extents:
+        """The payloads of some of the files, given by their positions, ascending."""
+        entries = np.flatnonzero(np.isin(self.rows, files))
+        rows = np.searchsorted(files, self.rows[entries])
+        return replace(self.take(entries), rows=rows)
+
+    def take(self, entries: Int64Array) -> Extents:
+        """Some of the payloads, of the same files."""
+        return Extents(
+            self.kind,
+            self.rows[entries],
+            self.sources[entries],
+            self.starts[entries],
+            self.lengths[entries],
+            self.heads[entries],
+            self.numbers[entries],
+        )
+
+    def find(self, row: int) -> int | None:
+        """The entry of a file, by its position, if it has a payload."""
+        entry = int(np.searchsorted(self.rows, row))
+        return entry if entry < len(self.rows) and self.rows[entry] == row else None
+
+    def payload(self, entry: int, sources: Sequence[Source]) -> CheckedSource:
+        """The payload of an entry, of one of the bundles; nothing is read yet."""
+        return CheckedSource(
+            sources[self.sources[entry]],
+            int(self.starts[entry]),
+            int(self.lengths[entry]),
+            self.heads[entry].tobytes(),
+            self.name(entry),
+        )
+
+    def name(self, entry: int) -> str:
+        """What errors call the payload of an entry."""
+        return f"{self.kind}, file {self.numbers[entry]}"
+
+
+def use_few_sources(every: Sequence[Extents]) -> tuple[Int64Array, tuple[Extents, ...]]:
+    """The bundles that payloads are in, and the payloads with their places among these."""
+    used = np.unique(np.concatenate([np.empty(0, np.int64), *(e.sources for e in every)]))
+    return used, tuple(replace(e, sources=np.searchsorted(used, e.sources)) for e in every)
+
+
+@dataclass(frozen=True, eq=False)
 class Coverage:
     """For every listed file: the newest fresh payload of one kind."""
 
@@ -249,6 +322,30 @@ class Coverage:
                 files = np.flatnonzero(self.bundles == number)
                 lengths[files] = series.directory.lengths[self.entries[files]]
         return lengths
+
+    def extents(self, files: Int64Array, numbers: Int64Array | None = None) -> Extents:
+        """Where the payloads of some files are, by the positions of the files in the listing.
+
+        Args:
+            files: The files; their places here are their rows there.
+            numbers: Only payloads of these bundles.
+        """
+        bundles = self.bundles[files]
+        present = bundles >= 0 if numbers is None else np.isin(bundles, numbers)
+        rows = np.flatnonzero(present & (self.entries[files] >= 0))
+        sources, entries = bundles[rows], self.entries[files[rows]]
+        starts, lengths, numbers_of_files = np.zeros((3, len(rows)), np.int64)
+        heads = np.zeros((len(rows), HEAD), np.uint8)
+        for number in np.unique(sources).tolist():
+            series = self.series[number]
+            if series is not None:
+                of_bundle = np.flatnonzero(sources == number)
+                chosen, directory = entries[of_bundle], series.directory
+                starts[of_bundle] = series.start + directory.starts[chosen]
+                lengths[of_bundle] = directory.lengths[chosen]
+                heads[of_bundle] = directory.heads[chosen]
+                numbers_of_files[of_bundle] = directory.rows[chosen]
+        return Extents(self.kind, rows, sources, starts, lengths, heads, numbers_of_files)
 
     def payload(self, file: int) -> CheckedSource | None:
         """The payload of a file, by its position in the listing."""

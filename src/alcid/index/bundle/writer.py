@@ -12,22 +12,22 @@ carries over byte for byte (`amend`).
 from __future__ import annotations
 
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from alcid.errors import OptionError, UnsupportedError
 from alcid.formats import puffin
 from alcid.formats.puffin import (
     Blob,
+    BlobStream,
     PuffinReader,
     PuffinWriter,
     create,
 )
 from alcid.formats.puffin.writer import created_by
-from alcid.formats.source import Source
-from alcid.index.bundle.directory import Payloads
+from alcid.formats.source import Source, Writable
+from alcid.index.bundle.directory import DirectoryBuilder
 from alcid.index.bundle.files import FileEntry, FileTable
 from alcid.index.bundle.format import (
     BUNDLE,
@@ -44,6 +44,7 @@ from alcid.index.bundle.format import (
     check_version,
     closing_properties,
 )
+from alcid.index.bundle.spool import Spool
 
 
 class Assembly:
@@ -51,7 +52,7 @@ class Assembly:
 
     def __init__(
         self,
-        file: BinaryIO,
+        file: Writable,
         *,
         field_ids: Mapping[str, int] | None = None,
         snapshot_id: int = -1,
@@ -70,13 +71,29 @@ class Assembly:
         self._snapshot_id, self._sequence_number = snapshot_id, sequence_number
         self._directories = bytearray()
 
-    def add_payloads(self, kind: PayloadKind, payloads: Payloads) -> None:
-        """Write all payloads of a kind."""
-        directory = payloads.directory()
-        entries = {"entries": str(len(directory)), "directory": str(len(self._directories))}
-        self._directories += directory.to_bytes()
+    @contextmanager
+    def payloads(self, kind: PayloadKind, directory: DirectoryBuilder) -> Iterator[BlobStream]:
+        """Write all payloads of a kind in a `with` block; a kind without any leaves no blob.
+
+        Args:
+            kind: The kind.
+            directory: Must say, in the end, where the payloads are that were written.
+        """
         field = self._field_ids.get(kind.column) if kind.column else None
-        self._add(kind.type, payloads.stored, kind.properties | entries, field=field)
+        with self._writer.stream(
+            kind.type,
+            fields=[] if field is None else [field],
+            snapshot_id=self._snapshot_id,
+            sequence_number=self._sequence_number,
+            properties=kind.properties,
+        ) as blob:
+            yield blob
+            if not len(directory):
+                blob.drop()
+                return
+            blob.properties["entries"] = str(len(directory))
+            blob.properties["directory"] = str(len(self._directories))
+            self._directories += directory.build().to_bytes()
 
     def add_blob(self, blob: Blob, content: bytes) -> None:
         """Write a blob that is no part of the bundle, such as a theta sketch."""
@@ -140,46 +157,17 @@ def add_other(writer: PuffinWriter, blob: Blob, content: bytes) -> None:
     )
 
 
-class BundleWriter:
-    """A bundle that is being written; it is complete when its `with` block ends.
+class SpooledBundle:
+    """What will be in a bundle, collected file by file before there is a file to write it to.
 
-    The payloads are buffered until then. A build of very many files publishes a bundle whenever
-    `payload_bytes` has grown large, and begins another.
-
-    >>> import io
-    >>> file = io.BytesIO()
-    >>> with BundleWriter(file) as writer:
-    ...     row = writer.add_file(FileEntry("a.parquet", size=900, version="1", rows=3))
-    ...     writer.add(row, PayloadKind.index("id", "bloom-filter"), bytes.fromhex("00000001 ff"))
+    `SPOOLED_BYTES` of payloads are in memory, more in a temporary file. A build of very many files
+    publishes a bundle whenever `payload_bytes` has grown large, and begins another.
     """
 
-    def __init__(
-        self,
-        file: BinaryIO,
-        *,
-        field_ids: Mapping[str, int] | None = None,
-        snapshot_id: int = -1,
-        sequence_number: int = -1,
-        replaces: Sequence[str] = (),
-    ) -> None:
-        """Begin a bundle.
-
-        Args:
-            file: Takes the bytes, from its present position; the caller closes and publishes it.
-            field_ids: On Iceberg, the field id of each column.
-            snapshot_id: On Iceberg, the snapshot whose files these are.
-            sequence_number: The sequence number of that snapshot.
-            replaces: The names of bundles that are not to be used once this one is there.
-        """
-        self._assembly = Assembly(
-            file,
-            field_ids=field_ids,
-            snapshot_id=snapshot_id,
-            sequence_number=sequence_number,
-            replaces=replaces,
-        )
+    def __init__(self) -> None:
+        """Begin without any file."""
         self._files: list[FileEntry] = []
-        self._payloads: dict[PayloadKind, Payloads] = defaultdict(Payloads)
+        self._spool = Spool()
         self.payload_bytes = 0
         """The bytes of all payloads so far."""
 
@@ -200,8 +188,63 @@ class BundleWriter:
         if not 0 <= row < len(self._files):
             raise UnsupportedError(f"file {row}: expected one of {len(self._files)} added before")
         content = b"" if payload is None else payload
-        self._payloads[kind].add(row, content)
+        self._spool.add(kind, row, content)
         self.payload_bytes += len(content)
+
+    def write(self, file: Writable) -> None:
+        """Write the bundle; nothing can be added afterwards."""
+        self.write_to(Assembly(file))
+
+    def write_to(self, assembly: Assembly) -> None:
+        """Write what was collected, and end the bundle."""
+        files = FileTable.of(self._files)
+        for kind in self._spool.kinds:
+            with assembly.payloads(kind, self._spool.directory(kind)) as blob:
+                for blocks in self._spool.read(kind):
+                    blob.write(blocks)
+        assembly.finish(files)
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._spool.close()
+
+
+class BundleWriter(SpooledBundle):
+    """A bundle that is being written; it is complete when its `with` block ends.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> with BundleWriter(file) as writer:
+    ...     row = writer.add_file(FileEntry("a.parquet", size=900, version="1", rows=3))
+    ...     writer.add(row, PayloadKind.index("id", "bloom-filter"), bytes.fromhex("00000001 ff"))
+    """
+
+    def __init__(
+        self,
+        file: Writable,
+        *,
+        field_ids: Mapping[str, int] | None = None,
+        snapshot_id: int = -1,
+        sequence_number: int = -1,
+        replaces: Sequence[str] = (),
+    ) -> None:
+        """Begin a bundle.
+
+        Args:
+            file: Takes the bytes, from its present position; the caller closes and publishes it.
+            field_ids: On Iceberg, the field id of each column.
+            snapshot_id: On Iceberg, the snapshot whose files these are.
+            sequence_number: The sequence number of that snapshot.
+            replaces: The names of bundles that are not to be used once this one is there.
+        """
+        super().__init__()
+        self._assembly = Assembly(
+            file,
+            field_ids=field_ids,
+            snapshot_id=snapshot_id,
+            sequence_number=sequence_number,
+            replaces=replaces,
+        )
 
     def add_blob(self, blob: Blob, content: bytes) -> None:
         """Write a blob that readers of bundles skip; offset and length of `blob` do not matter."""
@@ -209,10 +252,10 @@ class BundleWriter:
 
     def finish(self) -> None:
         """Write the bundle."""
-        files = FileTable.of(self._files)
-        for kind in sorted(self._payloads):
-            self._assembly.add_payloads(kind, self._payloads.pop(kind))
-        self._assembly.finish(files)
+        try:
+            self.write_to(self._assembly)
+        finally:
+            self.close()
 
     def __enter__(self) -> BundleWriter:
         """Return itself."""
@@ -222,11 +265,70 @@ class BundleWriter:
         """Write the bundle, unless there was an exception."""
         if kind is None:
             self.finish()
+        else:
+            self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """What is to be written in place of a Puffin file: some of its blobs, and others.
+
+    It says all of the footer that has to be known, so that whoever writes it need not open the
+    file; and it pickles.
+    """
+
+    properties: Mapping[str, str]
+    copied: tuple[Blob, ...]
+    """The blobs to copy, by their places in the file."""
+    added: tuple[tuple[Blob, bytes], ...]
+    """Blobs with their content, to be compressed as they say; their offsets do not count."""
+    closing: Blob | None = None
+    """What closes the bundle, if the file is one."""
+
+    @classmethod
+    def of(
+        cls,
+        source: Source | None,
+        *,
+        keep: Callable[[Blob], bool],
+        add: Iterable[tuple[Blob, bytes]],
+    ) -> Amendment:
+        """Read the footer of a file, and say what to do; see `amend`."""
+        reader = None if source is None else PuffinReader(source)
+        properties = ({} if reader is None else reader.properties) | {"created-by": created_by()}
+        blobs = () if reader is None else reader.blobs
+        closing = None
+        if reader is not None and source is not None and VERSION_PROPERTY in reader.properties:
+            check_version(reader.properties[VERSION_PROPERTY], reader.name)
+            end = source.size - reader.footer_size
+            closing = check_footer(blobs, reader.properties, file=reader.name, offset=end)
+            blobs = blobs[:-1]
+        # The files and directories of a bundle stay at the end.
+        kept = tuple(blob for blob in blobs if blob.type.startswith(OWN_TYPES) or keep(blob))
+        return cls(properties, kept, tuple(add), closing)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all blobs."""
+        return sum(blob.length for blob in self.copied) + sum(len(data) for _, data in self.added)
+
+    def write(self, file: Writable, source: Source | None) -> None:
+        """Write all of it; blobs that stand together in `source` are copied together."""
+        with create(file, properties=self.properties) as writer:
+            for blob, content in self.added:
+                add_other(writer, blob, content)
+            for blobs in _neighbours(self.copied):
+                assert source is not None
+                writer.copy_stored(blobs, source)
+            if self.closing is not None:
+                last = replace(self.closing, offset=_end(writer), length=0)
+                properties = closing_properties(writer.blobs, last, self.properties)
+                writer.add_stored(replace(last, properties=properties), b"")
 
 
 def amend(
     source: Source | None,
-    file: BinaryIO,
+    file: Writable,
     *,
     keep: Callable[[Blob], bool],
     add: Iterable[tuple[Blob, bytes]],
@@ -243,26 +345,19 @@ def amend(
         FormatError: The other one is damaged.
         UnsupportedError: It is a bundle of a later major version.
     """
-    reader = None if source is None else PuffinReader(source)
-    properties = ({} if reader is None else reader.properties) | {"created-by": created_by()}
-    blobs = () if reader is None else reader.blobs
-    closing = None
-    if reader is not None and source is not None and VERSION_PROPERTY in reader.properties:
-        check_version(reader.properties[VERSION_PROPERTY], reader.name)
-        end = source.size - reader.footer_size
-        closing = check_footer(blobs, reader.properties, file=reader.name, offset=end)
-        blobs = blobs[:-1]
-    with create(file, properties=properties) as writer:
-        for blob, content in add:
-            add_other(writer, blob, content)
-        for blob in blobs:  # the files and directories of a bundle stay at the end
-            if blob.type.startswith(OWN_TYPES) or keep(blob):
-                assert reader is not None
-                writer.add_stored(blob, reader.read_stored(blob))
-        if closing is not None:
-            last = replace(closing, offset=_end(writer), length=0)
-            last_properties = closing_properties(writer.blobs, last, properties)
-            writer.add_stored(replace(last, properties=last_properties), b"")
+    Amendment.of(source, keep=keep, add=add).write(file, source)
+
+
+def _neighbours(blobs: Sequence[Blob]) -> Iterator[list[Blob]]:
+    """Runs of blobs of which each begins where the one before ends."""
+    run: list[Blob] = []
+    for blob in blobs:
+        if run and run[-1].offset + run[-1].length != blob.offset:
+            yield run
+            run = []
+        run.append(blob)
+    if run:
+        yield run
 
 
 def _end(writer: PuffinWriter) -> int:

@@ -6,14 +6,15 @@ its pages, and its indexes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from alcid._arrays import Int64Array
 from alcid.datafiles.parquet import read_rows
 from alcid.datafiles.parquet.columns import FileColumn
 from alcid.errors import (
@@ -29,7 +30,16 @@ from alcid.formats.file_index import BUILDERS
 from alcid.formats.file_index.keys import KeyType, key_type
 from alcid.formats.source import ReadMany, Source
 from alcid.index.build import IndexedFile, index_file, resolve_by_name, value_statistics
-from alcid.index.bundle import Bundle, BundleSet, FileEntry, PayloadKind, prefetch
+from alcid.index.bundle import (
+    Bundle,
+    BundleSet,
+    Extents,
+    FileEntry,
+    PayloadKind,
+    Statistics,
+    prefetch,
+    use_few_sources,
+)
 from alcid.index.bundle.columns import join_columns, schema_columns, unpack_column
 from alcid.index.bundle.files import FileTable
 from alcid.index.bundle.format import INDEX, PAGES
@@ -212,39 +222,116 @@ def _arrow(schema: bytes) -> pa.Schema | None:
 _Column = tuple[FileColumn, IndexSpec, DataType]
 
 
-class FileChecker:
-    """Compares files with the bundles that know them; many threads may call it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredFiles:
+    """What bundles have of some files, and where: what a task needs to check them.
 
-    def __init__(self, bundles: BundleSet, read_many: ReadMany) -> None:
-        """Take the bundles against all files; `read_many` reads from bundles."""
-        self._read_many = read_many
-        self._coverages = [
-            bundles.coverage(kind)
+    No bundle has to be opened for it. It is `Splittable`, and pickles.
+    """
+
+    bundles: tuple[tuple[str, int], ...]
+    """The names and sizes of bundles with payloads of these files."""
+    paths: pa.StringArray
+    rows: pa.Int64Array
+    """Null where no bundle has the file."""
+    footer_crcs: pa.UInt32Array
+    schemas: pa.Array
+    statistics: tuple[Statistics, ...]
+    extents: tuple[Extents, ...]
+    """The payloads to check, by kind; their sources are places in `bundles`."""
+
+    @classmethod
+    def of(cls, bundles: BundleSet, names: Sequence[str], files: Int64Array) -> StoredFiles:
+        """What bundles have of some of the listed files, by their positions, ascending.
+
+        Args:
+            bundles: The bundles of a table.
+            names: What each of `bundles.bundles` is called, for `FileChecker`.
+            files: The files.
+        """
+        taken = pa.array(files)
+        extents = [
+            bundles.coverage(kind).extents(files)
             for kind in bundles.kinds
             if kind.column and (kind.type == PAGES or kind.index_type in BUILDERS)
         ]
-        self._statistics = [
-            statistics for name in bundles.columns for statistics in bundles.statistics(name)
-        ]
-        self._paths, self._rows, self._crcs = bundles.paths, bundles.rows, bundles.footer_crcs
-        self._schemas = bundles.schemas
+        statistics = (group for name in bundles.columns for group in bundles.statistics(name))
+        every = cls(
+            tuple(
+                (name, bundle.source.size)
+                for name, bundle in zip(names, bundles.bundles, strict=True)
+            ),
+            bundles.paths.take(taken),
+            bundles.rows.take(taken),
+            bundles.footer_crcs.take(taken),
+            _take_values(bundles.schemas, taken),
+            tuple(replace(group, values=group.values.take(taken)) for group in statistics),
+            tuple(extents),
+        )
+        return every._with_few_bundles()
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def part(self, positions: Int64Array) -> StoredFiles:
+        """What there is of some of the files, given by their positions, ascending."""
+        taken = pa.array(positions)
+        return StoredFiles(
+            self.bundles,
+            self.paths.take(taken),
+            self.rows.take(taken),
+            self.footer_crcs.take(taken),
+            _take_values(self.schemas, taken),
+            tuple(replace(group, values=group.values.take(taken)) for group in self.statistics),
+            tuple(extents.part(positions) for extents in self.extents),
+        )._with_few_bundles()
+
+    def _with_few_bundles(self) -> StoredFiles:
+        used, extents = use_few_sources(self.extents)
+        bundles = tuple(self.bundles[number] for number in used.tolist())
+        return replace(self, bundles=bundles, extents=extents)
+
+
+def _take_values(schemas: pa.DictionaryArray, positions: pa.Array) -> pa.DictionaryArray:
+    """Some values, with no more of the dictionary than they need."""
+    return schemas.take(positions).cast(schemas.type.value_type).dictionary_encode()
+
+
+class FileChecker:
+    """Compares files with what bundles have of them; many threads may call it."""
+
+    def __init__(
+        self, stored: StoredFiles, open_bundle: Callable[[str, int], Source], read_many: ReadMany
+    ) -> None:
+        """Take what is stored of the files of a task.
+
+        Args:
+            stored: What bundles have of them.
+            open_bundle: A bundle as a source, by its name and size.
+            read_many: Reads from such sources.
+        """
+        self._stored, self._read_many = stored, read_many
+        self._sources = [open_bundle(*bundle) for bundle in stored.bundles]
 
     def check(self, file: int, storage: Storage, listing: Listing) -> Checked:
         """Read a file that was listed and may be changed by now, and compare.
 
         Raises:
-            StorageError: It cannot be read, and that is not because it changed.
+            FileGoneError: A bundle was removed meanwhile.
+            StorageError: The file cannot be read, and that is not because it changed.
         """
         path, size = listing.paths[file].as_py(), int(listing.sizes[file])
         version = listing.versions[file].as_py()
-        checked = Checked(files=1, checked=1, rows=self._rows[file].as_py() or 0)
+        checked = Checked(files=1, checked=1, rows=self._stored.rows[file].as_py() or 0)
         problem: AlcidError | None = None
+        source = storage.source(path, size, version)
         try:
-            self.compare(file, storage.source(path, size, version), version, checked)
+            self.compare(file, source, version, checked)
         except (FormatError, LimitError, StorageError, UnsupportedError) as error:
             problem = error
-        is_same = storage.is_same(path, size, version)
-        if not is_same or isinstance(problem, FileGoneError):
+        if isinstance(problem, FileGoneError) and problem.file != source.name:
+            raise problem  # a bundle that was replaced just now
+        if isinstance(problem, FileGoneError) or not storage.is_same(path, size, version):
             return Checked(files=1, changed=1)
         if isinstance(problem, StorageError):
             raise problem
@@ -267,12 +354,12 @@ class FileChecker:
             StorageError: It cannot be read, or has another size than its source.
             UnsupportedError: It is of a kind that is not read.
         """
-        if not self._rows[file].is_valid:  # no bundle, or it has gone since the file was chosen
+        if not self._stored.rows[file].is_valid:  # no bundle has it
             return
-        path = self._paths[file].as_py()
+        path = self._stored.paths[file].as_py()
         payloads = dict(self._payloads(file))
         columns: tuple[FileColumn, ...] = ()
-        if (schema := self._schemas[file].as_py()) is not None:
+        if (schema := self._stored.schemas[file].as_py()) is not None:
             with suppress(FormatError):  # which is reported below
                 columns = schema_columns(schema, file=path)
         specs = [
@@ -286,12 +373,12 @@ class FileChecker:
         ]
         again = index_file(source, specs, path=path, size=source.size, version=version)
         data = _Data(source, again)
-        rows, crc = self._rows[file].as_py(), self._crcs[file].as_py()
+        rows, crc = self._stored.rows[file].as_py(), self._stored.footer_crcs[file].as_py()
         for finding_kind, problem in compare_entry(rows, crc, schema, again.entry):
             checked.findings.add(finding_kind, path, problem)
         stored = {
             (statistics.column, statistics.data_type): statistics.values[file]
-            for statistics in self._statistics
+            for statistics in self._stored.statistics
             if statistics.values[file].is_valid
         }
         for column, problem in compare_statistics(stored, again.entry, data.statistics):
@@ -306,8 +393,12 @@ class FileChecker:
 
     def _payloads(self, file: int) -> Iterator[tuple[PayloadKind, bytes | FormatError]]:
         """The payloads of a file, read in one round; an error for what is damaged."""
-        sources = [(coverage.kind, coverage.payload(file)) for coverage in self._coverages]
-        present = [(kind, payload) for kind, payload in sources if payload is not None]
+        entries = ((extents, extents.find(file)) for extents in self._stored.extents)
+        present = [
+            (extents.kind, extents.payload(entry, self._sources))
+            for extents, entry in entries
+            if entry is not None
+        ]
         prefetch(((payload, [(0, payload.size)]) for _, payload in present), self._read_many)
         for kind, payload in present:
             try:

@@ -231,9 +231,9 @@ def clean(
     storage: Storage,
     folder: BundleFolder,
     *,
+    engine: Engine | None = None,
     older_than: timedelta = timedelta(days=1),
     dry_run: bool = False,
-    engine: Engine | None = None,
 ) -> CleanReport:
     """Merge bundles where that makes them fewer or smaller, and remove what is of no use.
 
@@ -243,10 +243,10 @@ def clean(
     Args:
         storage: The data of the table.
         folder: Where its bundles are.
+        engine: What merges them, and removes many files; by default this process.
         older_than: What is younger is kept: it may be of an append that is running. What was
             replaced goes after ten minutes, as after a build.
         dry_run: Change nothing, and say what would be done.
-        engine: What removes many files; by default this process.
 
     Raises:
         OptionError: An age below 0.
@@ -260,7 +260,7 @@ def clean(
     written: list[str] = []
     if merged and not dry_run:
         try:
-            written = merge_folder(folder, loaded, listing, chosen=chosen)
+            written = merge_folder(folder, loaded, listing, engine or Threads(), chosen=chosen)
         except FileGoneError:  # a build is tidying up, and has merged them itself
             merged = ()
         loaded = folder.load(on_damage=_ignore)

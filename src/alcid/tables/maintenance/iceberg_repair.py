@@ -11,7 +11,6 @@ again of those data files that do not have them, or whose index is wrong.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -28,7 +27,6 @@ from alcid.formats.puffin import THETA_SKETCH, Blob, PuffinReader
 from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.index.bundle import Bundle
 from alcid.index.bundle.format import OWN_TYPES
-from alcid.index.bundle.writer import amend
 from alcid.options import OptionValue
 from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
 from alcid.tables.iceberg.delete import commit_vectors
@@ -36,6 +34,7 @@ from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.tables.iceberg.open_table import OpenIcebergTable
 from alcid.tables.iceberg.write import build
+from alcid.tables.iceberg.write.contents import Amended, Content
 from alcid.tables.iceberg.write.distinct_values import compute_stats
 from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.maintenance import repair as repairing
@@ -122,7 +121,11 @@ class StatisticsRepair:
         table = self.table
         for snapshot, path in self.snapshots.items():
             publish(
-                table.catalog, table.file_io, snapshot, _SoundPart(table.file_io, snapshot, path)
+                table.catalog,
+                table.file_io,
+                snapshot,
+                _SoundPart(table.file_io, snapshot, path),
+                table.engine,
             )
         if self.builds:
             build.build(table, self.options, rebuild=self.data_files, progress=False)
@@ -164,7 +167,7 @@ def plan_statistics(table: OpenIcebergTable, findings: Sequence[Finding]) -> Sta
         ]
         is_built = bool(options) and path.endswith(BUNDLE_SUFFIX) and not part.has_bundle
         steps = [
-            "dropped" if part.data is None else "written anew, as far as it is sound",
+            "dropped" if part.content is None else "written anew, as far as it is sound",
             *(["indexes built again"] if is_built else []),
             *([f"{', '.join(recounted)} counted again"] if recounted else []),
         ]
@@ -193,19 +196,19 @@ class _SoundPart:
 
     def __call__(
         self, metadata: TableMetadata, _lost: Sequence[StatisticsFile]
-    ) -> bytes | StatisticsFile | None:
+    ) -> Content | StatisticsFile | None:
         """What is sound of the file, or nothing; another file is left alone."""
         listed = metadata.statistics.get(self.snapshot)
         if listed is None or listed.path != self.path:
             return listed
-        return _sound_part(self.file_io, self.path).data
+        return _sound_part(self.file_io, self.path).content
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """What is sound of a file."""
 
-    data: bytes | None = None
+    content: Content | None = None
     """None if there is nothing."""
     has_bundle: bool = False
 
@@ -216,9 +219,8 @@ def _sound_part(file_io: FileIO, path: str) -> _Part:
     Raises:
         UnsupportedError: It has a bundle of a later version.
     """
-    source, data = file_io.source(path), io.BytesIO()
     try:
-        reader = PuffinReader(source)
+        reader = PuffinReader(file_io.source(path))
         sketches = list(_sound_sketches(reader))
         others = [
             (blob, reader.read(blob))
@@ -228,12 +230,11 @@ def _sound_part(file_io: FileIO, path: str) -> _Part:
     except _UNREADABLE:
         return _Part()
     if _has_sound_bundle(file_io, path):
-        amend(source, data, keep=lambda _: False, add=[*sketches, *others])
-        return _Part(data.getvalue(), has_bundle=True)
+        content = Amended.of(file_io, (path, None), add=[*sketches, *others])
+        return _Part(content, has_bundle=True)
     if not sketches and not others:
         return _Part()
-    amend(None, data, keep=lambda _: False, add=[*sketches, *others])
-    return _Part(data.getvalue())
+    return _Part(Amended.of(file_io, None, add=[*sketches, *others]))
 
 
 def _sound_sketches(reader: PuffinReader) -> Iterator[tuple[Blob, bytes]]:

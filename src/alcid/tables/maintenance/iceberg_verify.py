@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray
+from alcid._arrays import BoolArray, Int64Array
 from alcid.datafiles.parquet import ParquetScan, open_scan
 from alcid.errors import (
     AlcidError,
@@ -24,7 +24,7 @@ from alcid.errors import (
     LimitError,
     UnsupportedError,
 )
-from alcid.index.bundle import BundleSet, open_bundles
+from alcid.index.bundle import BundleSet
 from alcid.tables.iceberg.bounds import column_metrics
 from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bundles
 from alcid.tables.iceberg.data_files import ConformedScan
@@ -34,7 +34,12 @@ from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from alcid.tables.iceberg.open_table import OpenIcebergTable
-from alcid.tables.maintenance.bundle_check import FileChecker, check_bundle, untrue_of
+from alcid.tables.maintenance.bundle_check import (
+    FileChecker,
+    StoredFiles,
+    check_bundle,
+    untrue_of,
+)
 from alcid.tables.maintenance.findings import MISSING, Checked, FindingKind, Findings
 from alcid.tables.maintenance.iceberg_checks import (
     CheckedSnapshot,
@@ -125,28 +130,36 @@ def is_readable(data: pa.Table) -> BoolArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SnapshotFiles:
+    """Data files, as manifests and bundles know them; it is `Splittable`."""
+
+    entries: pa.Table
+    """Their entries in manifests, and `_READ`, whether to read them."""
+    stored: StoredFiles
+
+    def part(self, positions: Int64Array) -> SnapshotFiles:
+        """Some of the files."""
+        return SnapshotFiles(self.entries.take(pa.array(positions)), self.stored.part(positions))
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class DataFileChecks:
-    """The checks of data files, by their entries."""
+    """The checks of data files."""
 
     file_io: FileIO
-    bundles: Sequence[tuple[str, int]]
-    """Paths and sizes of the statistics files with bundles, the oldest first."""
     fields: Sequence[Field]
     """The columns of the table."""
     mapping: NameMapping | None
     """What names mean in files without ids."""
 
-    def open(self, files: pa.Table) -> Callable[[int], Checked]:
-        """Open the bundles of these files: their entries, and `_READ`, whether to read them."""
-        indexes = FileChecker(self._open_bundles(files), self.file_io.read_ranges)
-        metrics = MetricsChecker(files, self.fields, self.mapping)
-        return partial(self._check, files, indexes, metrics)
-
-    def _open_bundles(self, files: pa.Table) -> BundleSet:
-        sources = [self.file_io.source(path, size) for path, size in self.bundles]
-        opened = open_bundles(sources, read_many=self.file_io.read_ranges, on_damage=_ignore)
-        paths, sizes = files["file_path"], files["file_size_in_bytes"].to_numpy()
-        return match_bundles(tuple(opened), paths, sizes, on_damage=_ignore)
+    def open(self, files: SnapshotFiles) -> Callable[[int], Checked]:
+        """A function that checks one of these files."""
+        indexes = FileChecker(files.stored, self.file_io.source, self.file_io.read_ranges)
+        metrics = MetricsChecker(files.entries, self.fields, self.mapping)
+        return partial(self._check, files.entries, indexes, metrics)
 
     def _check(
         self,
@@ -232,7 +245,7 @@ class _Verification:
         sizes = self._data["file_size_in_bytes"].to_numpy()
         of_snapshot = self._find_bundles()
         bundles = match_bundles(of_snapshot.bundles, paths, sizes, on_damage=_ignore)
-        self._check_data_files(of_snapshot, sample, progress)
+        self._check_data_files(bundles, sample, progress)
         self._check_delete_files()
         self._check_statistics_files()
         self._require_snapshot()
@@ -257,7 +270,7 @@ class _Verification:
             self._total.findings.add(FindingKind.BUNDLE, file.path, error)
 
     def _check_data_files(
-        self, of_snapshot: SnapshotBundles, sample: Sample, progress: Progress | bool | None
+        self, bundles: BundleSet, sample: Sample, progress: Progress | bool | None
     ) -> None:
         data, readable = self._data, is_readable(self._data)
         self._warn_unread(data.filter(pa.array(~readable)))
@@ -265,14 +278,15 @@ class _Verification:
         chosen[sample.choose(data["file_path"].to_pylist())] = True
         checks = DataFileChecks(
             self._table.file_io,
-            [(file.path, file.size) for file in of_snapshot.files],
             self._table.snapshot.schema.fields,
             NameMapping.of(self._metadata.properties),
         )
         read = chosen & readable
         fields = [field.id for field in self._table.snapshot.schema.fields]
         with_metrics = self._table.snapshot.entries.with_metrics(fields)
-        files = with_metrics.select(_COLUMNS).append_column(_READ, pa.array(read))
+        entries = with_metrics.select(_COLUMNS).append_column(_READ, pa.array(read))
+        names = [bundle.source.name for bundle in bundles.bundles]
+        files = SnapshotFiles(entries, StoredFiles.of(bundles, names, np.arange(len(data))))
         sizes = np.where(read, data["file_size_in_bytes"].to_numpy(), 0)
         engine = self._table.engine
         checked = run_checks(engine, checks, files, sizes, files=len(data), progress=progress)

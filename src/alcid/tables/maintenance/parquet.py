@@ -18,8 +18,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from alcid._arrays import Int64Array
 from alcid.errors import AlcidError, FormatError, LimitError, UnsupportedError
 from alcid.formats.file_index import BUILDERS
+from alcid.formats.source import Source
 from alcid.index.bundle import Bundle, BundleSet, PayloadKind, State
 from alcid.index.bundle.format import INDEX
 from alcid.options import BsiOptions, IndexSpec, OptionValue
@@ -28,7 +30,7 @@ from alcid.tables.build import plan_build
 from alcid.tables.bundle_folder import BundleFolder, FolderBundles, bundle_name
 from alcid.tables.engine import Engine
 from alcid.tables.maintenance import repair as repairing
-from alcid.tables.maintenance.bundle_check import FileChecker, check_bundle
+from alcid.tables.maintenance.bundle_check import FileChecker, StoredFiles, check_bundle
 from alcid.tables.maintenance.clean import CleanReport, Leftover, clean, find_leftovers
 from alcid.tables.maintenance.findings import Checked, Finding, FindingKind
 from alcid.tables.maintenance.repair import REBUILT, Fixer, Outcome, Repaired, RepairReport
@@ -100,8 +102,10 @@ def _check(
     _count_states(bundles, listing, total)
     live, _ = bundles.live()
     chosen = live[sample.choose(pc.take(bundles.paths, pa.array(live)).to_pylist())]
-    files, checks = listing.part(chosen), FolderChecks(storage, folder)
-    total.add(run_checks(engine, checks, files, files.sizes, files=len(files), progress=progress))
+    names = [bundle_name(bundle) for bundle in bundles.bundles]
+    files = ListedFiles(listing.part(chosen), StoredFiles.of(bundles, names, chosen))
+    checks, sizes = FolderChecks(storage, folder), files.listing.sizes
+    total.add(run_checks(engine, checks, files, sizes, files=len(files), progress=progress))
     named = {path for bundle in bundles.bundles for path in bundle.files.paths.to_pylist()}
     total.table_files = len(listing)
     total.unindexed = len(listing) - len(live)
@@ -114,17 +118,34 @@ def _ignore(_error: AlcidError) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ListedFiles:
+    """Files of a table, as they are listed and as bundles know them; it is `Splittable`."""
+
+    listing: Listing
+    stored: StoredFiles
+
+    def __len__(self) -> int:
+        return len(self.listing)
+
+    def part(self, positions: Int64Array) -> ListedFiles:
+        """Some of the files."""
+        return ListedFiles(self.listing.part(positions), self.stored.part(positions))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FolderChecks:
-    """The checks of data files, as they are listed."""
+    """The checks of data files."""
 
     storage: Storage
     folder: BundleFolder
 
-    def open(self, listing: Listing) -> Callable[[int], Checked]:
-        """Load the bundles of these files."""
-        bundles = self.folder.load(on_damage=_ignore).against(listing, on_damage=_ignore)
-        checker = FileChecker(bundles, self.folder.storage.read_ranges)
-        return partial(checker.check, storage=self.storage, listing=listing)
+    def open(self, files: ListedFiles) -> Callable[[int], Checked]:
+        """A function that checks one of these files."""
+        checker = FileChecker(files.stored, self._bundle, self.folder.storage.read_ranges)
+        return partial(checker.check, storage=self.storage, listing=files.listing)
+
+    def _bundle(self, name: str, size: int) -> Source:
+        return self.folder.storage.source(self.folder.path(name), size)
 
 
 def _check_bundles(folder: BundleFolder, loaded: FolderBundles, total: Total) -> None:

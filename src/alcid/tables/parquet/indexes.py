@@ -202,7 +202,7 @@ class FolderIndexes:
         if dropped and not dry_run:
             gone = contents.readable
             if any(kind.type == INDEX for kind in left):
-                merge_folder(self.folder, contents, listing, kinds=left)
+                merge_folder(self.folder, contents, listing, self._engine, kinds=left)
             else:
                 gone += tuple(filter(self.folder.is_damaged, contents.unreadable()))
             self.folder.remove(gone)
@@ -222,7 +222,7 @@ class FolderIndexes:
                 listing = list_data_files(self._storage)  # after the bundles, so with all they know
                 chosen = bundles_to_merge(contents, listing)
                 if chosen:
-                    merge_folder(self.folder, contents, listing, chosen=chosen)
+                    merge_folder(self.folder, contents, listing, self._engine, chosen=chosen)
 
 
 def _plan(

@@ -24,6 +24,7 @@ from alcid.formats.source import BytesSource, Source
 from alcid.index.build import index_file
 from alcid.index.bundle import Bundle
 from alcid.tables import build as folder_building
+from alcid.tables.engine import Threads
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from alcid.tables.iceberg.write import build, making
@@ -765,7 +766,8 @@ def test_publishing_another_file_does_not_touch_bundles_of_others(catalog: Memor
     table.build_indexes(BLOOM)
     before = catalog.listed()
     statistics_file = catalog.load().statistics[1000]
-    assert publish(catalog, FileIO(), 1000, lambda _, __: statistics_file) == statistics_file
+    published = publish(catalog, FileIO(), 1000, lambda _, __: statistics_file, Threads())
+    assert published == statistics_file
     assert catalog.listed() == before
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ import pytest
 import alcid
 from alcid.errors import ConflictError, FileGoneError, StorageError
 from alcid.formats.puffin.writer import THETA_SKETCH, created_by
+from alcid.formats.source import Writable
 from alcid.index.bundle import BundleWriter
 from alcid.index.bundle.format import VERSION_PROPERTY
+from alcid.tables.engine import Threads
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile, TableMetadata
 from alcid.tables.iceberg.write import publish as publishing
-from alcid.tables.iceberg.write.publish import publish
+from alcid.tables.iceberg.write.contents import Content
 from tests.tables.iceberg.memory_catalog import MemoryCatalog
 
 PLACES = FileIO()
@@ -65,16 +68,42 @@ def put_foreign(catalog: MemoryCatalog, snapshot: int, name: str = "foreign.stat
     catalog.put_statistics(snapshot, listed.to_json())
 
 
+@dataclass(frozen=True)
+class BytesContent:
+    """Bytes of a Puffin file."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    @property
+    def has_bundle(self) -> bool:
+        return VERSION_PROPERTY.encode() in self.data
+
+    def write(self, file: Writable, _file_io: FileIO, *, remote: bool) -> None:
+        assert not remote
+        file.write(self.data)
+
+
+def publish(
+    catalog: MemoryCatalog, file_io: FileIO, snapshot: int, make: publishing.Make
+) -> StatisticsFile | None:
+    return publishing.publish(catalog, file_io, snapshot, make, Threads())
+
+
 class Maker:
     """Returns the same bytes, and records its arguments."""
 
     def __init__(self, snapshot: int, content: bytes | StatisticsFile | None) -> None:
-        self.snapshot, self.content = snapshot, content
+        self.snapshot = snapshot
+        self.content = BytesContent(content) if isinstance(content, bytes) else content
         self.seen: list[tuple[str | None, list[str]]] = []
 
     def __call__(
         self, metadata: TableMetadata, lost: Sequence[StatisticsFile]
-    ) -> bytes | StatisticsFile | None:
+    ) -> Content | StatisticsFile | None:
         file = metadata.statistics.get(self.snapshot)
         name = None if file is None else Path(file.path).name
         self.seen.append((name, [Path(lost_file.path).name for lost_file in lost]))
@@ -181,9 +210,9 @@ def test_a_bundle_that_another_tool_replaced_before_the_commit_is_not_lost(
     assert before is not None
     seen = []
 
-    def make(_: TableMetadata, lost: Sequence[StatisticsFile]) -> bytes:
+    def make(_: TableMetadata, lost: Sequence[StatisticsFile]) -> Content:
         seen.append([file.path for file in lost if Path(file.path).exists()])
-        return bundle()
+        return BytesContent(bundle())
 
     catalog.between.append(lambda: put_foreign(catalog, 1000))
     after = publish(catalog, PLACES, 1000, make)
@@ -263,11 +292,11 @@ def test_a_file_that_vanishes_while_it_is_merged_is_looked_for_again(
 ) -> None:
     tries: list[int] = []
 
-    def make(_: TableMetadata, __: Sequence[StatisticsFile]) -> bytes:
+    def make(_: TableMetadata, __: Sequence[StatisticsFile]) -> Content:
         tries.append(len(tries))
         if len(tries) < 3:
             raise FileGoneError("gone", file="a.stats")
-        return bundle()
+        return BytesContent(bundle())
 
     assert publish(catalog, PLACES, 1000, make) is not None
     assert tries == [0, 1, 2]
@@ -278,7 +307,7 @@ def test_a_file_that_never_exists_is_reported(
 ) -> None:
     monkeypatch.setattr(publishing, "_FIRST_WAIT", 0.0)
 
-    def make(_: TableMetadata, __: Sequence[StatisticsFile]) -> bytes:
+    def make(_: TableMetadata, __: Sequence[StatisticsFile]) -> Content:
         raise FileGoneError("gone", file="a.stats")
 
     with pytest.raises(FileGoneError, match=r"a\.stats: gone"):

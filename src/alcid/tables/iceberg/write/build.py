@@ -130,7 +130,7 @@ def build(
                     built.add(part)
         before = files.metadata.statistics
         make = partial(maker.staged, anew=bool(rebuild and built.bundles))
-        listed = publish(table.catalog, table.file_io, files.snapshot.id, make)
+        listed = publish(table.catalog, table.file_io, files.snapshot.id, make, table.engine)
         wanted = [PayloadKind.index(spec.column, spec.index_type) for spec in specs]
         _record(table.catalog, files.schema, wanted)
     _remove_staged(maker.folder, built.bundles)
@@ -239,6 +239,7 @@ def drop(
             table.file_io,
             files.snapshot.id,
             lambda metadata, _lost: maker.without(metadata, dropped),
+            table.engine,
         )
         table.refresh()
     return int(has_index.sum())

@@ -10,7 +10,6 @@ ancestor are in its statistics file, and its null counts in manifests.
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +29,6 @@ from alcid.errors import (
 from alcid.formats.puffin import THETA_SKETCH, Blob, PuffinReader
 from alcid.formats.puffin.writer import DISTINCT_VALUES
 from alcid.formats.theta import ThetaSketch
-from alcid.index.bundle.writer import amend
 from alcid.storage import retry
 from alcid.tables.distinct_values import ColumnCount, PreviousCounts, count_columns, counts_table
 from alcid.tables.iceberg.bounds import null_counts
@@ -39,6 +37,7 @@ from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.files import IcebergFiles
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 from alcid.tables.iceberg.open_table import OpenIcebergTable
+from alcid.tables.iceberg.write.contents import Amended, Content
 from alcid.tables.iceberg.write.publish import publish
 from alcid.tables.progress import Progress
 
@@ -134,7 +133,9 @@ def compute_stats(
         counted_snapshot = _CountedSnapshot(
             table.file_io, files.snapshot, {ids[count.column]: count for count in counts}
         )
-        publish(table.catalog, table.file_io, files.snapshot.id, counted_snapshot.file)
+        publish(
+            table.catalog, table.file_io, files.snapshot.id, counted_snapshot.file, table.engine
+        )
         table.refresh()
     return counts_table(rows, counts)
 
@@ -169,7 +170,7 @@ class _CountedSnapshot:
 
     def file(
         self, metadata: TableMetadata, lost: Sequence[StatisticsFile]
-    ) -> bytes | StatisticsFile:
+    ) -> Content | StatisticsFile:
         """The statistics file with these sketches, for `publish`."""
         current = metadata.statistics.get(self.snapshot.id)
         if current is not None and not lost and self._is_in(current):
@@ -187,13 +188,15 @@ class _CountedSnapshot:
             warnings.warn(problem, DamagedIndexWarning, stacklevel=2)
             return self._amended(None, counted)
 
-    def _amended(self, file: StatisticsFile | None, added: Sequence[tuple[Blob, bytes]]) -> bytes:
-        """The bytes of a file with sketches added, or replaced for columns that have one."""
+    def _amended(self, file: StatisticsFile | None, added: Sequence[tuple[Blob, bytes]]) -> Content:
+        """A file with sketches added, or replaced for columns that have one."""
         replaced = {blob.fields for blob, _ in added}
-        source = None if file is None else self.file_io.source(file.path, file.size)
-        data = io.BytesIO()
-        amend(source, data, keep=lambda blob: self._keeps(blob, replaced), add=added)
-        return data.getvalue()
+        source = None if file is None else (file.path, file.size)
+
+        def keep(blob: Blob) -> bool:
+            return self._keeps(blob, replaced)
+
+        return Amended.of(self.file_io, source, keep=keep, add=added)
 
     def _is_in(self, file: StatisticsFile) -> bool:
         """Whether the metadata of a file has the same counts."""

@@ -8,7 +8,6 @@ names those that it replaces, so that they are not opened, too.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,16 +30,16 @@ from alcid.index.bundle import (
     PayloadKind,
     State,
     choose_bundles,
-    merge,
+    plan_merge,
 )
 from alcid.index.bundle.format import INDEX, OWN_TYPES
-from alcid.index.bundle.writer import amend
 from alcid.tables.bundle_folder import FULL_BYTES, BundleFolder
 from alcid.tables.iceberg.bundles import BundleFinder, SnapshotBundles, match_bundles
 from alcid.tables.iceberg.field_ids import NameMapping
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, StatisticsFile, TableMetadata
 from alcid.tables.iceberg.write.columns import field_ids
+from alcid.tables.iceberg.write.contents import Amended, Content, Merged
 
 CHEAP_BYTES = 64 << 20
 """The bytes up to which bundles are always merged."""
@@ -72,7 +71,7 @@ class BundleMaker:
 
     def staged(
         self, metadata: TableMetadata, lost: Sequence[StatisticsFile], *, anew: bool = False
-    ) -> bytes | StatisticsFile | None:
+    ) -> Content | StatisticsFile | None:
         """The existing bundles with the staged ones.
 
         If those add nothing, the newest bundle is registered for this snapshot, too; if the
@@ -95,14 +94,12 @@ class BundleMaker:
             return replace(newest, snapshot_id=self.snapshot.id, blobs=())
         if newest.size > CHEAP_BYTES:
             return current
-        data = io.BytesIO()
-        source = self.file_io.source(newest.path, newest.size)
-        amend(source, data, keep=lambda _: False, add=self._sketches(current))
-        return data.getvalue()
+        sketches = self._sketches(current)
+        return Amended.of(self.file_io, (newest.path, newest.size), add=sketches)
 
     def without(
         self, metadata: TableMetadata, dropped: Collection[PayloadKind]
-    ) -> bytes | StatisticsFile | None:
+    ) -> Content | StatisticsFile | None:
         """The existing bundles without some indexes, which also replaces those of ancestors.
 
         Args:
@@ -122,9 +119,7 @@ class BundleMaker:
             return self._merge(self.match(()), sketches, complete=True)
         if not sketches:
             return None
-        data = io.BytesIO()
-        amend(None, data, keep=lambda _: False, add=sketches)
-        return data.getvalue()
+        return Amended.of(self.file_io, None, add=sketches)
 
     def _open(self, files: Sequence[StatisticsFile]) -> list[Bundle]:
         bundles = []
@@ -150,7 +145,7 @@ class BundleMaker:
 
     def _merged(
         self, metadata: TableMetadata, existing: SnapshotBundles, new: Sequence[Bundle]
-    ) -> bytes:
+    ) -> Merged:
         """New bundles merged with some of the existing ones."""
         current = metadata.statistics.get(self.snapshot.id)
         older = self._to_merge(metadata, existing, sum(bundle.source.size for bundle in new))
@@ -228,11 +223,9 @@ class BundleMaker:
         replaces: Sequence[str] = (),
         kinds: Collection[PayloadKind] | None = None,
         complete: bool,
-    ) -> bytes:
-        data = io.BytesIO()
-        merge(
+    ) -> Merged:
+        plan = plan_merge(
             bundles,
-            data,
             chosen=chosen,
             replaces=replaces,
             field_ids=field_ids(bundles, self.mapping),
@@ -241,6 +234,6 @@ class BundleMaker:
             kinds=kinds,
             complete=complete,
             blobs=blobs,
-            read_many=self.file_io.read_ranges,
         )
-        return data.getvalue()
+        sources = (bundles.bundles[number].source for number in plan.numbers)
+        return Merged(plan, tuple((source.name, source.size) for source in sources))

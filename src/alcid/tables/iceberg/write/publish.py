@@ -10,7 +10,6 @@ are registered as blobs: Spark plans with them, and other readers know no other 
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeAlias
@@ -23,16 +22,18 @@ from alcid.errors import (
 )
 from alcid.formats.puffin import PuffinReader
 from alcid.formats.puffin.writer import THETA_SKETCH
-from alcid.formats.source import BytesSource
-from alcid.index.bundle.format import VERSION_PROPERTY
 from alcid.storage import retry
+from alcid.tables.engine import Engine
 from alcid.tables.iceberg.bundles import BUNDLE_SUFFIX
 from alcid.tables.iceberg.catalog import CatalogTable
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.table_metadata import BlobMetadata, StatisticsFile, TableMetadata
+from alcid.tables.iceberg.write.contents import Content, write_content
 
-Make: TypeAlias = Callable[[TableMetadata, Sequence[StatisticsFile]], bytes | StatisticsFile | None]
-"""Makes the statistics file of a snapshot: bytes of a new Puffin file, an existing file, or None.
+Make: TypeAlias = Callable[
+    [TableMetadata, Sequence[StatisticsFile]], Content | StatisticsFile | None
+]
+"""Makes the statistics file of a snapshot: the content of a new file, an existing file, or None.
 
 It gets the current metadata, and files with bundles that another tool has just replaced. It must
 return the current file if nothing is to change."""
@@ -42,7 +43,7 @@ _FIRST_WAIT, _LONGEST_WAIT = 0.01, 1.0
 
 
 def publish(
-    catalog: CatalogTable, file_io: FileIO, snapshot_id: int, make: Make
+    catalog: CatalogTable, file_io: FileIO, snapshot_id: int, make: Make, engine: Engine
 ) -> StatisticsFile | None:
     """Register a statistics file for a snapshot, whatever others commit meanwhile.
 
@@ -53,6 +54,7 @@ def publish(
         file_io: Opens files.
         snapshot_id: The snapshot.
         make: Makes the file. It is called again if another file appears before or after the commit.
+        engine: What writes it, by a task if it is large.
 
     Returns:
         The statistics file that the snapshot has now.
@@ -61,7 +63,7 @@ def publish(
         ConflictError: The snapshot has expired, or other commits came first in every attempt.
         StorageError: A file could not be written, or the outcome of the commit is unknown.
     """
-    publication = _Publication(catalog, file_io, snapshot_id, make)
+    publication = _Publication(catalog, file_io, snapshot_id, make, engine)
     try:
         return retry(
             publication.attempt,
@@ -88,10 +90,15 @@ class _Publication:
     """A statistics file that is being published."""
 
     def __init__(
-        self, catalog: CatalogTable, file_io: FileIO, snapshot_id: int, make: Make
+        self,
+        catalog: CatalogTable,
+        file_io: FileIO,
+        snapshot_id: int,
+        make: Make,
+        engine: Engine,
     ) -> None:
         self._catalog, self._file_io, self._snapshot_id = catalog, file_io, snapshot_id
-        self._make = make
+        self._make, self._engine = make, engine
         self._seen: list[StatisticsFile] = []  # all files that the snapshot has had
         self._made: StatisticsFile | None = None
         self._made_for: StatisticsFile | None = None  # the current file when it was made
@@ -111,7 +118,7 @@ class _Publication:
             self.discard()
             self._made_for = current
             made = self._make(metadata, _lost(self._seen, current))
-            if isinstance(made, bytes):
+            if made is not None and not isinstance(made, StatisticsFile):
                 made = self._written = self._write(made, current)
             self._made = made
         if _path(self._made) != _path(current):
@@ -152,22 +159,21 @@ class _Publication:
         self._written = None
         self._seen += [] if self._made is None else [self._made]
 
-    def _write(self, data: bytes, current: StatisticsFile | None) -> StatisticsFile:
+    def _write(self, content: Content, current: StatisticsFile | None) -> StatisticsFile:
         """Write a Puffin file beside the metadata."""
-        reader = PuffinReader(BytesSource(data, "statistics"))
-        suffix = BUNDLE_SUFFIX if VERSION_PROPERTY in reader.properties else ".stats"
-        path = self._catalog.metadata_location(f"{self._snapshot_id}-{uuid.uuid4()}{suffix}")
-        self._file_io.put(path, data)
+        prefix = self._catalog.metadata_location(f"{self._snapshot_id}-")
+        written = write_content(content, self._file_io, prefix, self._engine)
         # Blob types that another tool has registered stay registered.
         types = {THETA_SKETCH, *(blob.type for blob in (current.blobs if current else ()))}
         blobs = tuple(
             BlobMetadata(
                 blob.type, blob.snapshot_id, blob.sequence_number, blob.fields, blob.properties
             )
-            for blob in reader.blobs
+            for blob in written.blobs
             if blob.type in types and blob.snapshot_id == self._snapshot_id
         )
-        return StatisticsFile(self._snapshot_id, path, len(data), reader.footer_size, blobs)
+        size, footer_size = written.size, written.footer_size
+        return StatisticsFile(self._snapshot_id, written.path, size, footer_size, blobs)
 
 
 def is_ours(reader: PuffinReader) -> bool:

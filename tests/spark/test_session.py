@@ -16,7 +16,7 @@ import pytest
 
 import alcid
 from alcid.errors import OptionError, UnsupportedError
-from alcid.spark.errors import naming_missing_package, spark_error
+from alcid.spark.errors import job_errors, spark_error
 from alcid.spark.jvm import map_in_arrow
 from alcid.spark.jvm.planning import same_session
 from alcid.spark.session import session
@@ -169,9 +169,9 @@ def test_executors_without_the_package_are_told_apart() -> None:
 
     trace = "Traceback (most recent call last):\n ...\nModuleNotFoundError: No module named 'alcid'"
     cure = r"executors has no alcid: .*--py-files alcid\.zip"
-    with pytest.raises(UnsupportedError, match=cure), naming_missing_package():
+    with pytest.raises(UnsupportedError, match=cure), job_errors():
         raise PythonException(trace)
-    with pytest.raises(PythonException, match="numpy"), naming_missing_package():
+    with pytest.raises(PythonException, match="numpy"), job_errors():
         raise PythonException("ModuleNotFoundError: No module named 'numpy'")
     told = spark_error(PythonException(trace))
     assert isinstance(told, UnsupportedError)

@@ -13,6 +13,7 @@ import re
 import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,11 @@ from alcid.errors import ConflictError, FileGoneError, StorageError, Unsupported
 from alcid.expressions.render import quote_literal
 from alcid.options import did_you_mean
 from alcid.spark import jvm
+from alcid.spark.errors import job_errors
+from alcid.spark.jobs import job_description
 from alcid.spark.jvm import spark_exceptions
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable, java_errors
+from alcid.spark.jvm.threads import described
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, RemovedDeletes, VectorCommit, VectorFile
 from alcid.tables.iceberg.file_io import s3_options
@@ -237,7 +241,8 @@ class SparkCatalogTable:
         try:
             with java_errors(self.name):
                 live = self.session.sql(f"SELECT {wanted} FROM {version} WHERE status < 2")
-                entries = live.toArrow()
+                with self._described("listing files"):
+                    entries = live.toArrow()
         except ConflictError as error:  # of the names or ids of partition fields, not of commits
             raise UnsupportedError(f"metadata table entries: {error}") from None
         # One that is not there has no entries, as Iceberg sees it; snapshots never come back.
@@ -319,8 +324,11 @@ class SparkCatalogTable:
 
         Columns go by their names; those that are missing get their defaults, or null.
         """
-        with java_errors(self.name):
+        with java_errors(self.name), self._described("writing rows"), job_errors():
             rows.sparkSession.sql(f"INSERT INTO {self._sql_name} BY NAME TABLE {{rows}}", rows=rows)
+
+    def _described(self, work: str) -> AbstractContextManager[None]:
+        return described(self.session, job_description(self.name, work))
 
     def check_append(self, rows: DataFrame) -> None:
         """See that the columns of a DataFrame can be appended, as Iceberg's own writer sees it."""

@@ -38,7 +38,6 @@ def test_settings_of_a_local_session(spark: SparkSession) -> None:
         "spark.python.daemon.module": "alcid.spark.daemon",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

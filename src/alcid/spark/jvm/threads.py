@@ -149,7 +149,8 @@ class Counter:
     @property
     def value(self) -> int:
         """What has been added, in the driver."""
-        return int(self._accumulator.value) - self._begin
+        count: int = self._accumulator.value - self._begin
+        return count
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _of_task, (self._accumulator,)

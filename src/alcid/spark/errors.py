@@ -17,7 +17,10 @@ _CLASS = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: ")
 _CONDITION = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _NO_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(alcid|pyspark_alcid)\b")
 # A result that comes through a socket has the cause of its end far below in what Java raises.
-_CANCELLED = re.compile(r"(?<=\[SPARK_JOB_CANCELLED\] )Job \d+ cancelled[^\n]*?(?= SQLSTATE|\n|$)")
+_CANCELLED = re.compile(
+    r"(?<=\[SPARK_JOB_CANCELLED\] )Job \d+ cancelled[^\n]*?(?= SQLSTATE|\n|$)"
+    r"|(?<=\[OPERATION_CANCELED\] )Operation has been canceled"  # over Spark Connect
+)
 _TOO_LARGE = re.compile(
     r"Total size of serialized results of [^\n]*? is bigger than spark\.driver\.maxResultSize[^\n]*"
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -38,7 +38,7 @@ _TASKS_PER_CORE = 3
 _MIN_TASK_BYTES, _MAX_TASK_BYTES = 64 << 20, 1 << 30
 _POLL_SECONDS = 0.2
 MAX_WARNINGS = 100
-"""Different warnings of a task that are sent to the driver."""
+"""Different warnings that a task sends to the driver, and that the driver shows of a job."""
 
 
 def split_by_bytes(sizes: Int64Array, cores: int) -> list[Int64Array]:
@@ -158,22 +158,31 @@ class _TaskRunner(Generic[R]):
                 result = self.function(task)
             except AlcidError as raised:
                 error = raised
-        return _Outcome(result, error, _shortened(caught))
+        return _Outcome(result, error, _ours(caught))
 
     def _report(self, files: int, rows: int) -> None:
         for counter, number in zip(self.counters or (), (files, rows), strict=False):
             counter.add(number)
 
 
-def _shortened(caught: Sequence[warnings.WarningMessage]) -> tuple[_Message, ...]:
-    """Our own warnings, each once; of very many the first ones, and how many there were."""
-    messages = {(warning.category, str(warning.message)): None for warning in caught}
-    ours = [message for message in messages if issubclass(message[0], AlcidWarning)]
-    left_out = len(ours) - MAX_WARNINGS
+def _ours(caught: Sequence[warnings.WarningMessage]) -> tuple[_Message, ...]:
+    """Our own warnings of a task."""
+    messages = [(warning.category, str(warning.message)) for warning in caught]
+    return _shortened([message for message in messages if issubclass(message[0], AlcidWarning)])
+
+
+def _shortened(messages: Iterable[_Message]) -> tuple[_Message, ...]:
+    """Warnings, each once; of very many the first ones, and how many more there are.
+
+    >>> [text for _, text in _shortened([(AlcidWarning, str(n % 150)) for n in range(300)])][99:]
+    ['99', '50 more warnings, which are not shown']
+    """
+    different = list(dict.fromkeys(messages))
+    left_out = len(different) - MAX_WARNINGS
     if left_out > 0:
-        text = f"{left_out} more warnings of a task, which are not shown"
-        ours = [*ours[:MAX_WARNINGS], (AlcidWarning, text)]
-    return tuple(ours)
+        text = f"{left_out} more warnings, which are not shown"
+        different = [*different[:MAX_WARNINGS], (AlcidWarning, text)]
+    return tuple(different)
 
 
 def _watch(thread: JobThread, counters: Sequence[Counter] | None, report: ReportProgress) -> None:
@@ -192,10 +201,7 @@ def _watch(thread: JobThread, counters: Sequence[Counter] | None, report: Report
 
 def _results(outcomes: list[_Outcome[R]]) -> list[R]:
     results: list[R] = []
-    messages: dict[tuple[type[Warning], str], None] = {}
-    for outcome in outcomes:
-        messages.update(dict.fromkeys(outcome.warnings))
-    for category, text in messages:
+    for category, text in _shortened(w for outcome in outcomes for w in outcome.warnings):
         warnings.warn(text, category, stacklevel=2)
     for outcome in outcomes:
         if outcome.error is not None:

@@ -177,41 +177,27 @@ def test_executors_without_the_package_are_told_apart() -> None:
     assert "\n" not in str(told)
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (
-            (
-                "An error occurred while calling o75.getResult.\n: org.apache.spark.SparkException: "
-                "Exception thrown in awaitResult:\n\tat a.b.c\nCaused by: "
-                "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 3 cancelled part of "
-                "cancelled job group g1 SQLSTATE: XXKDA\n\tat d.e.f"
-            ),
-            "Spark: Job 3 cancelled part of cancelled job group g1",
-        ),
-        (
-            (
-                "(org.apache.spark.SparkSQLException) [OPERATION_CANCELED] Operation has been canceled."
-                " SQLSTATE: HY008\n\nJVM stacktrace:\n"
-            ),
-            "Spark: Operation has been canceled",
-        ),
-        (
-            (
-                "Job aborted due to stage failure: Total size of serialized results of 2 tasks "
-                "(6.0 MiB) is bigger than spark.driver.maxResultSize (1024.0 KiB)\nDriver stacktrace:"
-            ),
-            (
-                "Spark: Total size of serialized results of 2 tasks (6.0 MiB) is bigger than "
-                "spark.driver.maxResultSize (1024.0 KiB): raise it, or work on fewer files at a time"
-            ),
-        ),
-    ],
+TOO_LARGE = (
+    "Total size of serialized results of 2 tasks (6.0 MiB) is bigger than "
+    "spark.driver.maxResultSize (1024.0 KiB)"
 )
-def test_a_job_that_spark_has_ended_is_one_line(message: str, expected: str) -> None:
+CANCELLED = "Job 3 cancelled part of cancelled job group g1"
+ENDED = {
+    CANCELLED: "An error occurred while calling o75.getResult.\n: org.apache.spark.SparkException: "
+    "Exception thrown in awaitResult:\n\tat a.b.c\nCaused by: org.apache.spark.SparkException: "
+    f"[SPARK_JOB_CANCELLED] {CANCELLED} SQLSTATE: XXKDA\n\tat d.e.f",
+    "Operation has been canceled": "(org.apache.spark.SparkSQLException) [OPERATION_CANCELED] "
+    "Operation has been canceled. SQLSTATE: HY008\n\nJVM stacktrace:\n",
+    f"{TOO_LARGE}: raise it, or work on fewer files at a time": "Job aborted due to stage failure: "
+    f"{TOO_LARGE}\nDriver stacktrace:",
+}
+
+
+@pytest.mark.parametrize("expected", ENDED)
+def test_a_job_that_spark_has_ended_is_one_line(expected: str) -> None:
     from pyspark.errors import PySparkException
 
+    raised = PySparkException(ENDED[expected])
     with pytest.raises(AlcidError) as caught, job_errors():
-        raise PySparkException(message)
-    assert str(caught.value) == expected
-    assert str(spark_error(PySparkException(message))) == expected
+        raise raised
+    assert str(caught.value) == str(spark_error(raised)) == f"Spark: {expected}"

@@ -63,7 +63,8 @@ def test_a_job_has_the_properties_of_its_caller(spark: SparkSession, context: An
     assert len(jobs) == len(plain) == 1
     job, own = jobs[0], plain[0]
     assert job.description == own.description == "the user's own words"
-    assert (job.group, job.pools) == (own.group, own.pools) == ("nightly", {"background"})
+    assert job.group == own.group == "nightly"
+    assert job.pools == own.pools == {"background"}
     session_tags = {tag for tag in own.tags if "-thread-" in tag and tag.endswith("-mine")}
     assert len(session_tags) == 1
     assert {"nightly-tag"} | session_tags <= job.tags
@@ -189,12 +190,12 @@ def test_an_append_that_is_cancelled_publishes_nothing(
     flag = tmp_path / "flag"
     path, seconds = str(flag), TASK_SECONDS
 
-    @f.arrow_udf(LongType())
-    def slow(ids: pa.Array) -> pa.Array:
+    def wait(ids: pa.Array) -> pa.Array:
         Path(path).touch()
         time.sleep(seconds)
         return ids
 
+    slow: Any = f.arrow_udf(wait, LongType())
     context.setJobGroup("ours", "cancelled soon", True)
     thread = _cancel_when_it_runs([flag], lambda: context.cancelJobGroup("ours"))
     rows = spark.range(0, 20, 1, 2).select(slow("id").alias("id"), f.col("id").alias("kind"))

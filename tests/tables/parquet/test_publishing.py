@@ -65,7 +65,7 @@ def lake(storage: Storage) -> Storage:
 def staged_on(storage: Storage, bundles: int = BUNDLES) -> tuple[StagingJob, list[StagedBundle]]:
     columns = fit_columns(pa.schema([("id", pa.int64()), ("p", pa.string())]), None, ["p"])
     job = StagingJob(storage, new_job(), columns, "", SPECS, {}, 1 << 30)
-    staged = []
+    staged: list[StagedBundle] = []
     for task in range(bundles):
         batches = []
         for part in range(FILES):

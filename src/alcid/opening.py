@@ -110,7 +110,7 @@ def table(
             branch=ref if is_branch and ref is not None else MAIN,
             merge_on_read=merge_on_read,
             strict=strict,
-            engine=_engine(spark),
+            engine=_engine(spark, storage.location),
         )
     _only_for_paimon(name, merge_on_read)
     if snapshot_id is not None or ref is not None:
@@ -187,7 +187,7 @@ def parquet(
         strict=strict,
         partition_types=partition_types,
         create=create,
-        engine=_engine(spark),
+        engine=_engine(spark, path),
     )
 
 
@@ -232,14 +232,15 @@ def paimon(
     0
     >>> folder.cleanup()
     """
+    location = _location(path, warehouse, table)
     return PaimonTable(
-        Storage.open(_location(path, warehouse, table), storage_options),
+        Storage.open(location, storage_options),
         snapshot_id=snapshot_id,
         tag=tag,
         branch=branch,
         merge_on_read=merge_on_read,
         strict=strict,
-        engine=_engine(spark),
+        engine=_engine(spark, location),
     )
 
 
@@ -298,7 +299,7 @@ def iceberg(
         as_of=as_of,
         storage_options=storage_options,
         strict=strict,
-        engine=_engine(spark),
+        engine=_engine(spark, name),
     )
 
 
@@ -349,15 +350,16 @@ def create_table(
     made = new_schema(_columns(schema), primary_key, partition_by, chosen)
     storage = Storage.open(_location(path, warehouse, table), storage_options)
     TableFolder(storage).create(made)
-    return PaimonTable(storage, engine=_engine(spark))
+    return PaimonTable(storage, engine=_engine(spark, storage.location))
 
 
-def _engine(spark: SparkSession | None) -> Engine | None:
+def _engine(spark: SparkSession | None, location: str | os.PathLike[str]) -> Engine | None:
+    """What does the work; in Spark's UI, a table is called as its folder is."""
     if spark is None:
         return None
     from alcid.spark.engine import SparkEngine
 
-    return SparkEngine(spark)
+    return SparkEngine(spark, os.fspath(location).rstrip("/").rpartition("/")[2])
 
 
 def _location(

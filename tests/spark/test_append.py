@@ -17,6 +17,7 @@ from alcid.errors import ColumnError, OptionError, UnsupportedError
 from alcid.formats.source import FileSource
 from alcid.tables.parquet_writer import GROUP_ROWS, PAGE_ROWS
 from tests.spark.lost_attempts import LostAttempts
+from tests.spark.ui import jobs_within
 from tests.storage.conftest import KEYS, bucket, moto_port
 
 if TYPE_CHECKING:
@@ -428,6 +429,41 @@ def test_append_on_s3(spark: SparkSession, moto_port: int, bucket: str, library:
     assert len(storage.list("_alcid/staging", hidden=True)) == 0
     assert table.scan("id = 77").to_arrow().to_pydict() == {"id": [77], "dt": ["d/1"]}
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(200)]
+
+
+@pytest.mark.parametrize("library", ["arrow", "fsspec"])
+def test_on_s3_tasks_copy_many_files_and_the_driver_none(
+    spark: SparkSession, moto_port: int, bucket: str, library: str
+) -> None:
+    options = KEYS | {"endpoint_url": f"http://127.0.0.1:{moto_port}", "library": library}
+    table = opened(f"s3://{bucket}/table", spark, storage_options=options, create=True)
+    df = spark.range(0, 400, 1, 2).selectExpr("id", "id % 20 AS p")
+    before = table.storage.traffic
+    with jobs_within(spark) as jobs:
+        report = table.append(df, {"file-index.bitmap.columns": "id"}, partition_by=["p"])
+    traffic = table.storage.traffic - before
+    files = 20
+    assert (report.files, report.rows) == (files, 400)
+    assert (traffic.puts, traffic.bytes_written) == (0, 0)
+    assert traffic.stats + traffic.lists + traffic.deletes < files
+    assert list(dict.fromkeys(job.description for job in jobs)) == [
+        "alcid: table: writing rows",
+        "alcid: table: publishing (20 files)",
+    ]
+    assert [(one.fresh, one.absent) for one in table.indexes()] == [(20, 0)]
+    assert len(table.storage.list("_alcid/staging", hidden=True)) == 0
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(400)]
+
+
+def test_without_adapted_plans_rows_are_clustered_all_the_same(
+    other_session: SparkSession, tmp_path: Path
+) -> None:
+    other_session.conf.set("spark.sql.adaptive.enabled", "false")
+    df = other_session.range(0, 400, 1, 8).selectExpr("id", "id % 5 AS p")
+    table = opened(tmp_path, other_session)
+    report = table.append(df, {}, partition_by=["p"])
+    assert (report.files, report.rows) == (5, 400)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(400)]
 
 
 SCRIPT = """

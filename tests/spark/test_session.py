@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import alcid
-from alcid.errors import OptionError, UnsupportedError
-from alcid.spark.errors import naming_missing_package, spark_error
+from alcid.errors import AlcidError, OptionError, UnsupportedError
+from alcid.spark.errors import job_errors, spark_error
 from alcid.spark.jvm import map_in_arrow
 from alcid.spark.jvm.planning import same_session
 from alcid.spark.session import session
@@ -38,7 +38,6 @@ def test_settings_of_a_local_session(spark: SparkSession) -> None:
         "spark.python.daemon.module": "alcid.spark.daemon",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": "2",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
@@ -169,10 +168,36 @@ def test_executors_without_the_package_have_an_error_of_their_own() -> None:
 
     trace = "Traceback (most recent call last):\n ...\nModuleNotFoundError: No module named 'alcid'"
     cure = r"executors has no alcid: .*--py-files alcid\.zip"
-    with pytest.raises(UnsupportedError, match=cure), naming_missing_package():
+    with pytest.raises(UnsupportedError, match=cure), job_errors():
         raise PythonException(trace)
-    with pytest.raises(PythonException, match="numpy"), naming_missing_package():
+    with pytest.raises(PythonException, match="numpy"), job_errors():
         raise PythonException("ModuleNotFoundError: No module named 'numpy'")
     error = spark_error(PythonException(trace))
     assert isinstance(error, UnsupportedError)
     assert "\n" not in str(error)
+
+
+TOO_LARGE = (
+    "Total size of serialized results of 2 tasks (6.0 MiB) is bigger than "
+    "spark.driver.maxResultSize (1024.0 KiB)"
+)
+CANCELLED = "Job 3 cancelled part of cancelled job group g1"
+ENDED = {
+    CANCELLED: "An error occurred while calling o75.getResult.\n: org.apache.spark.SparkException: "
+    "Exception thrown in awaitResult:\n\tat a.b.c\nCaused by: org.apache.spark.SparkException: "
+    f"[SPARK_JOB_CANCELLED] {CANCELLED} SQLSTATE: XXKDA\n\tat d.e.f",
+    "Operation has been canceled": "(org.apache.spark.SparkSQLException) [OPERATION_CANCELED] "
+    "Operation has been canceled. SQLSTATE: HY008\n\nJVM stacktrace:\n",
+    f"{TOO_LARGE}: raise it, or work on fewer files at a time": "Job aborted due to stage failure: "
+    f"{TOO_LARGE}\nDriver stacktrace:",
+}
+
+
+@pytest.mark.parametrize("expected", ENDED)
+def test_a_job_that_spark_has_ended_is_one_line(expected: str) -> None:
+    from pyspark.errors import PySparkException
+
+    raised = PySparkException(ENDED[expected])
+    with pytest.raises(AlcidError) as caught, job_errors():
+        raise raised
+    assert str(caught.value) == str(spark_error(raised)) == f"Spark: {expected}"

@@ -10,7 +10,9 @@ from alcid._arrays import Int64Array
 from alcid.config import Settings, using
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
-from alcid.spark.jobs import map_tasks
+from alcid.spark.errors import job_errors
+from alcid.spark.jobs import job_description, map_tasks
+from alcid.spark.jvm.threads import described
 from alcid.spark.reading import count_by_spark, strategy_of, to_spark
 from alcid.spark.rows import DataFrameRows
 from alcid.spark.session import require_version
@@ -28,10 +30,15 @@ class SparkEngine:
 
     has_spark = True
 
-    def __init__(self, session: SparkSession) -> None:
-        """Use a session; any of a supported Spark will do."""
+    def __init__(self, session: SparkSession, name: str = "") -> None:
+        """Use a session; any of a supported Spark will do.
+
+        Args:
+            session: The session.
+            name: What its UI calls the table.
+        """
         require_version()
-        self.session = session
+        self.session, self.name = session, name
 
     def settings(self) -> AbstractContextManager[None]:
         """The time zone, the case rule, the escapes and ANSI mode of the session, as they are."""
@@ -53,7 +60,7 @@ class SparkEngine:
         report: ReportProgress = no_progress,
     ) -> list[R]:
         """Divide items into tasks of a job, and return the result of each."""
-        return map_tasks(self.session, function, items, sizes, report)
+        return map_tasks(self.session, function, items, sizes, report, self.name)
 
     def to_spark(self, scan: Scan) -> DataFrame:
         """The rows of a scan."""
@@ -62,7 +69,7 @@ class SparkEngine:
 
     def row_source(self, rows: DataFrame, /) -> DataFrameRows:
         """The rows of a DataFrame, which tasks write."""
-        return DataFrameRows(rows)
+        return DataFrameRows(rows, self.name)
 
     def streaming_query(self, rows: Any, /) -> str | None:
         """The id of the streaming query that a batch is of."""
@@ -70,7 +77,8 @@ class SparkEngine:
 
     def count(self, plan: ScanPlan) -> int | None:
         """How many rows match, by tasks; None if they are few enough to be read here."""
-        with jvm.active(self.session):
+        work = job_description(self.name, "counting rows")
+        with jvm.active(self.session), described(self.session, work), job_errors():
             counted = count_by_spark(self.session, plan)
         if counted is not None or plan.is_small:
             return counted

@@ -16,6 +16,14 @@ _CALL = "An error occurred while calling"  # of a method of Java, by Py4J
 _CLASS = re.compile(r"^: (?:[\w$]+\.)+[\w$]+: ")
 _CONDITION = re.compile(r"^\[([A-Z_.0-9]+)\] ")
 _NO_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '(alcid|pyspark_alcid)\b")
+# A result that comes through a socket has the cause of its end far below in what Java raises.
+_CANCELLED = re.compile(
+    r"(?<=\[SPARK_JOB_CANCELLED\] )Job \d+ cancelled[^\n]*?(?= SQLSTATE|\n|$)"
+    r"|(?<=\[OPERATION_CANCELED\] )Operation has been canceled"  # over Spark Connect
+)
+_TOO_LARGE = re.compile(
+    r"Total size of serialized results of [^\n]*? is bigger than spark\.driver\.maxResultSize[^\n]*"
+)
 _MISSING_PACKAGE = (
     "the Python of Spark's executors has no alcid: install it there, or ship it with the job: "
     "spark-submit --py-files alcid.zip, or spark.addArtifacts('alcid.zip', pyfile=True) "
@@ -41,26 +49,38 @@ def spark_errors(tables: Collection[str] = ()) -> Iterator[None]:
 
 
 @contextmanager
-def naming_missing_package() -> Iterator[None]:
-    """Say what to do where the Python that runs the tasks cannot import Alcid.
+def job_errors() -> Iterator[None]:
+    """Say in one line why a job was ended, where it was not for what a task has done.
 
     Raises:
-        UnsupportedError: In place of the trace of the task that failed.
+        UnsupportedError: The Python that runs the tasks cannot import Alcid.
+        AlcidError: The job was cancelled, or what it gives is more than the driver takes.
     """
     try:
         yield
     except spark_exceptions() as error:
-        if not _NO_PACKAGE.search(str(error)):
+        ours = _job_error(str(error))
+        if ours is None:
             raise
-        raise UnsupportedError(_MISSING_PACKAGE) from error
+        raise ours from error
+
+
+def _job_error(message: str) -> AlcidError | None:
+    if _NO_PACKAGE.search(message):
+        return UnsupportedError(_MISSING_PACKAGE)
+    if cancelled := _CANCELLED.search(message):
+        return AlcidError(f"Spark: {cancelled[0]}")
+    if too_large := _TOO_LARGE.search(message):
+        return AlcidError(f"Spark: {too_large[0]}: raise it, or work on fewer files at a time")
+    return None
 
 
 def spark_error(error: Exception, tables: Collection[str] = ()) -> AlcidError | None:
     """What Spark raised as an error of this library; None if it is not Spark's."""
     from pyspark.errors import AnalysisException
 
-    if isinstance(error, spark_exceptions()) and _NO_PACKAGE.search(str(error)):
-        return UnsupportedError(_MISSING_PACKAGE)
+    if isinstance(error, spark_exceptions()) and (ours := _job_error(str(error))):
+        return ours
     if isinstance(error, AnalysisException):
         return PredicateError(_line(error, tables))
     if isinstance(error, spark_exceptions()):

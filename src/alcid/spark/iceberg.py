@@ -13,6 +13,7 @@ import re
 import weakref
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,11 @@ from alcid.errors import ConflictError, FileGoneError, StorageError, Unsupported
 from alcid.expressions.render import quote_literal
 from alcid.options import did_you_mean
 from alcid.spark import jvm
+from alcid.spark.errors import job_errors
+from alcid.spark.jobs import job_description
 from alcid.spark.jvm import spark_exceptions
 from alcid.spark.jvm.iceberg import RUNTIME_CLASS, JavaTable, java_errors
+from alcid.spark.jvm.threads import described
 from alcid.spark.schema import quoted
 from alcid.tables.iceberg.catalog import OwnQuery, RemovedDeletes, VectorCommit, VectorFile
 from alcid.tables.iceberg.deletes.plan import PATH_FIELD
@@ -269,7 +273,7 @@ class SparkCatalogTable:
         version = f"{self._sql_name}.entries VERSION AS OF {snapshot_id}"
         query = f"SELECT {wanted} FROM {version} WHERE status < 2 AND {where}"
         try:
-            with java_errors(self.name):
+            with java_errors(self.name), self._described("listing files"):
                 entries = self.session.sql(query).toArrow()
         except ConflictError as error:  # of the names or ids of partition fields, not of commits
             raise UnsupportedError(f"metadata table entries: {error}") from None
@@ -352,8 +356,11 @@ class SparkCatalogTable:
 
         Columns go by their names; those that are missing get their defaults, or null.
         """
-        with java_errors(self.name):
+        with java_errors(self.name), self._described("writing rows"), job_errors():
             rows.sparkSession.sql(f"INSERT INTO {self._sql_name} BY NAME TABLE {{rows}}", rows=rows)
+
+    def _described(self, work: str) -> AbstractContextManager[None]:
+        return described(self.session, job_description(self.name, work))
 
     def check_append(self, rows: DataFrame) -> None:
         """See that the columns of a DataFrame can be appended, as Iceberg's own writer sees it."""

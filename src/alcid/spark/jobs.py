@@ -9,13 +9,10 @@ is sent those of another.
 from __future__ import annotations
 
 import pickle
-import time
-import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +21,10 @@ from alcid._arrays import Int64Array, split_by
 from alcid.config import Settings, current_settings, using
 from alcid.errors import AlcidError, AlcidWarning
 from alcid.spark import jvm
-from alcid.spark.errors import naming_missing_package
+from alcid.spark.errors import job_errors
+from alcid.spark.jvm.threads import Counter, JobThread, progress_counters
 from alcid.tables.engine import Task, take_items
-from alcid.tables.progress import ReportProgress
+from alcid.tables.progress import ReportProgress, current_work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,10 +32,13 @@ if TYPE_CHECKING:
 
 Items = TypeVar("Items")
 R = TypeVar("R")
+_Message: TypeAlias = tuple[type[Warning], str]
 
 _TASKS_PER_CORE = 3
 _MIN_TASK_BYTES, _MAX_TASK_BYTES = 64 << 20, 1 << 30
 _POLL_SECONDS = 0.2
+MAX_WARNINGS = 100
+"""Different warnings that a task sends to the driver, and that the driver shows of a job."""
 
 
 def split_by_bytes(sizes: Int64Array, cores: int) -> list[Int64Array]:
@@ -64,37 +65,38 @@ def map_tasks(
     items: Items,
     sizes: Int64Array,
     report: ReportProgress,
+    name: str = "",
 ) -> list[R]:
-    """The result of each task, in order; see `Engine.map`.
+    """The result of each task, in order; see `Engine.map`. `name`: what the table is called.
 
     Raises:
         AlcidError: What the first task raised that failed; the others have been done all the same.
+            Or the job was cancelled.
     """
     parts = split_by_bytes(sizes, jvm.parallelism(spark))
-    files, rows = jvm.progress_counter(spark), jvm.progress_counter(spark)
-    runner = _TaskRunner(function, current_settings(), files, rows)
     tasks = [take_items(items, positions) for positions in parts]
-    job = over_tasks(spark, tasks, runner, "task bigint, outcome binary")
-    tag = f"alcid-{uuid.uuid4().hex}"
-
-    def collect() -> Any:
-        spark.addTag(tag)
+    with progress_counters(spark, 2) as counters:
+        runner = _TaskRunner(function, current_settings(), counters)
+        job = over_tasks(spark, tasks, runner, "task bigint, outcome binary")
+        thread = JobThread(spark, job.toArrow, job_description(name, str(current_work() or "")))
         try:
-            return job.toArrow()
-        finally:
-            spark.removeTag(tag)
-
-    with ThreadPoolExecutor(1, thread_name_prefix="alcid-job") as pool:
-        running = pool.submit(collect)
-        try:
-            _watch(running, files, rows, report)
+            _watch(thread, counters, report)
         except BaseException:
-            spark.interruptTag(tag)
+            thread.cancel(_POLL_SECONDS)
             raise
-    with naming_missing_package():
-        collected = running.result()
+    with job_errors():
+        collected = thread.result()
     outcomes = dict(zip(*collected.to_pydict().values(), strict=True))
     return _results([pickle.loads(outcomes[number]) for number in range(len(tasks))])
+
+
+def job_description(name: str, work: str) -> str:
+    """What Spark's UI calls a job.
+
+    >>> job_description("events", "indexing (40 files)")
+    'alcid: events: indexing (40 files)'
+    """
+    return ": ".join(filter(None, ("alcid", name, work)))
 
 
 def over_tasks(
@@ -110,7 +112,7 @@ def over_tasks(
         for number, row in enumerate(rows)
     ]
     frame = spark.createDataFrame(pa.Table.from_batches(batches), "task bigint, items binary")
-    if not jvm.has_jvm(spark) or len(rows) > jvm.parallelism(spark):  # else Spark splits them so
+    if len(rows) > jvm.local_slices(spark):  # else each gets a partition as it is
         from pyspark.sql import functions as f
 
         frame = frame.repartitionById(len(rows), f.col("task").cast("int"))
@@ -130,7 +132,7 @@ class _Outcome(Generic[R]):
 
     result: R | None
     error: AlcidError | None
-    warnings: tuple[tuple[type[Warning], str], ...]
+    warnings: tuple[_Message, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +141,7 @@ class _TaskRunner(Generic[R]):
 
     function: Callable[[Task[Any]], R]
     settings: Settings
-    files: Any
-    rows: Any
+    counters: Sequence[Counter] | None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, items in tasks_of(batches):
@@ -157,37 +158,50 @@ class _TaskRunner(Generic[R]):
                 result = self.function(task)
             except AlcidError as raised:
                 error = raised
-        messages = {(warning.category, str(warning.message)): None for warning in caught}
-        ours = tuple(message for message in messages if issubclass(message[0], AlcidWarning))
-        return _Outcome(result, error, ours)
+        return _Outcome(result, error, _ours(caught))
 
     def _report(self, files: int, rows: int) -> None:
-        if self.files is not None:
-            self.files.add(files)
-            self.rows.add(rows)
+        for counter, number in zip(self.counters or (), (files, rows), strict=False):
+            counter.add(number)
 
 
-def _watch(running: Future[Any], files: Any, rows: Any, report: ReportProgress) -> None:
+def _ours(caught: Sequence[warnings.WarningMessage]) -> tuple[_Message, ...]:
+    """Our own warnings of a task."""
+    messages = [(warning.category, str(warning.message)) for warning in caught]
+    return _shortened([message for message in messages if issubclass(message[0], AlcidWarning)])
+
+
+def _shortened(messages: Iterable[_Message]) -> tuple[_Message, ...]:
+    """Warnings, each once; of very many the first ones, and how many more there are.
+
+    >>> [text for _, text in _shortened([(AlcidWarning, str(n % 150)) for n in range(300)])][99:]
+    ['99', '50 more warnings, which are not shown']
+    """
+    different = list(dict.fromkeys(messages))
+    left_out = len(different) - MAX_WARNINGS
+    if left_out > 0:
+        text = f"{left_out} more warnings, which are not shown"
+        different = [*different[:MAX_WARNINGS], (AlcidWarning, text)]
+    return tuple(different)
+
+
+def _watch(thread: JobThread, counters: Sequence[Counter] | None, report: ReportProgress) -> None:
     """Report progress until the job has ended."""
     seen = 0, 0
     while True:
-        ended = running.done()
-        if files is not None:
-            now = files.value, rows.value
-            if now[0] > seen[0]:
-                report(now[0] - seen[0], now[1] - seen[1])
-            seen = now
-        if ended:
+        has_ended = thread.wait(_POLL_SECONDS)
+        if counters is not None:
+            files, rows = (counter.value for counter in counters)
+            if files > seen[0]:
+                report(files - seen[0], rows - seen[1])
+            seen = files, rows
+        if has_ended:
             return
-        time.sleep(_POLL_SECONDS)
 
 
 def _results(outcomes: list[_Outcome[R]]) -> list[R]:
     results: list[R] = []
-    messages: dict[tuple[type[Warning], str], None] = {}
-    for outcome in outcomes:
-        messages.update(dict.fromkeys(outcome.warnings))
-    for category, text in messages:
+    for category, text in _shortened(w for outcome in outcomes for w in outcome.warnings):
         warnings.warn(text, category, stacklevel=2)
     for outcome in outcomes:
         if outcome.error is not None:

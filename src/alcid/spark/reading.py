@@ -30,6 +30,7 @@ from alcid.scan import ReadPlan, Scan, ScanPlan, TableFiles, table_schema
 from alcid.scan.sorting import SortKey
 from alcid.spark import jvm
 from alcid.spark.jobs import over_tasks, split_by_bytes, tasks_of
+from alcid.spark.jvm.files import read_parquet
 from alcid.spark.schema import arrow_for_spark, conform_batches, quoted, spark_schema
 from alcid.tables.iceberg.delegated import DelegatedScan
 from alcid.tables.iceberg.files import IcebergFiles
@@ -315,10 +316,8 @@ def _from_files(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     schema = spark_schema(table_schema(table, [*inside, *outside]))
     root = _spark_path(table.location)
     paths = table.paths.take(pa.array(plan.candidates.files)).to_pylist()
-    reader = spark.read.schema(schema)
-    if outside:
-        reader = reader.option("basePath", root)
-    rows = reader.parquet(*(f"{root}/{path}" for path in paths))
+    full_paths = [f"{root}/{path}" for path in paths]
+    rows = read_parquet(spark, full_paths, schema, root if outside else None)
     return rows.select(*(_unpushed(field) for field in rows.schema))
 
 

@@ -25,7 +25,9 @@ import pyarrow as pa
 from alcid.config import Settings, current_settings, using
 from alcid.errors import AlcidError, FileGoneError, StorageError, UnsupportedError
 from alcid.spark import jvm
-from alcid.spark.errors import naming_missing_package
+from alcid.spark.errors import job_errors
+from alcid.spark.jobs import job_description
+from alcid.spark.jvm.threads import described
 from alcid.spark.schema import spark_schema
 from alcid.tables.parquet_writer import written_type
 from alcid.tables.rows import KeyedRowWriter, Routed, RowWriter
@@ -57,9 +59,9 @@ class DataFrameRows:
     write is repeated, the DataFrame should give the same rows again.
     """
 
-    def __init__(self, df: DataFrame) -> None:
-        """Take a DataFrame; nothing is computed yet."""
-        self._df, self._fields = df, spark_fields(df.schema)
+    def __init__(self, df: DataFrame, name: str = "") -> None:
+        """Take a DataFrame for a table of a name; nothing is computed yet."""
+        self._df, self._name, self._fields = df, name, spark_fields(df.schema)
         self.schema: pa.Schema = arrow_schema(self._fields)
 
     @property
@@ -69,7 +71,8 @@ class DataFrameRows:
 
     def count(self) -> int:
         """How many rows there are, by a job."""
-        return int(self._df.count())
+        with described(self._df.sparkSession, self._job("counting rows")), job_errors():
+            return int(self._df.count())
 
     def footer_metadata(self, columns: TargetColumns) -> Mapping[str, str]:
         """Spark's version and schema."""
@@ -77,11 +80,15 @@ class DataFrameRows:
 
     def write(self, writer: RowWriter[T]) -> Iterator[T]:
         """Let tasks write the rows, in clusters: each goes to few tasks, a large one to several."""
-        return run_tasks(self._clustered(writer), _Write(writer))
+        return run_tasks(self._clustered(writer), _Write(writer), self._job("writing rows"))
 
     def write_by_key(self, writer: KeyedRowWriter[T]) -> Iterator[T]:
         """Let tasks write the rows, each those of its channel, which it holds in memory."""
-        return run_tasks(self._routed(writer), _WriteChannel(writer))
+        work = self._job("writing rows by key")
+        return run_tasks(self._routed(writer), _WriteChannel(writer), work)
+
+    def _job(self, work: str) -> str:
+        return job_description(self._name, work)
 
     def _clustered(self, writer: RowWriter[Any]) -> DataFrame:
         """The columns for the files, the partition columns as text, and the buckets."""
@@ -108,7 +115,12 @@ class DataFrameRows:
             schema = StructType([*rows.schema.fields, StructField(_BUCKET, IntegerType())])
             rows = jvm.map_in_arrow(rows, _AddBuckets(writer), schema)
             keys.append(_BUCKET)
-        return rows.hint("rebalance", *keys).sortWithinPartitions(*keys) if keys else rows
+        if not keys:
+            return rows
+        # Spark passes over the hint where it does not adapt plans.
+        if self._df.sparkSession.conf.get("spark.sql.adaptive.enabled") == "true":
+            return rows.hint("rebalance", *keys).sortWithinPartitions(*keys)
+        return rows.repartition(*keys).sortWithinPartitions(*keys)
 
     def _routed(self, writer: KeyedRowWriter[Any]) -> DataFrame:
         """The columns for the files, the kind, where rows go, and their order; a channel a task."""
@@ -230,17 +242,20 @@ def _all_nullable(schema_json: Any) -> Any:
 
 
 def run_tasks(
-    rows: DataFrame, write: Callable[[Iterable[pa.RecordBatch]], Iterable[T]]
+    rows: DataFrame,
+    write: Callable[[Iterable[pa.RecordBatch]], Iterable[T]],
+    description: str = "alcid",
 ) -> Iterator[T]:
     """Let tasks write rows; what they report comes also if others fail, before that is raised.
 
-    The rows of a partition go to one task. `write` and what it returns are pickled.
+    The rows of a partition go to one task. `write` and what it returns are pickled. The job has a
+    description, if the user has set none.
 
     Raises:
-        AlcidError: What a task raised, if it would raise it again.
+        AlcidError: What a task raised, if it would raise it again; or the job was cancelled.
     """
     task = _WriteTask(write, current_settings())
-    with naming_missing_package():
+    with described(rows.sparkSession, description), job_errors():
         results = jvm.map_in_arrow(rows, task, _RESULT).collect()
     for result, _ in results:
         if result is not None:

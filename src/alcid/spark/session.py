@@ -232,8 +232,6 @@ def _start(master: str, app_name: str, requested: dict[str, str]) -> SparkSessio
 def _settings() -> dict[str, str]:
     return {
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Spark starts a job to look at more than 32 files, which takes longer than to look.
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
         "spark.ui.showConsoleProgress": "false",
     }
 

@@ -7,7 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TextIO, TypeAlias
+
+from alcid._text import count_text
 
 Progress: TypeAlias = Callable[[int, int, int], None]
 """Is called after each file with the files done, the files to do, and the rows so far."""
@@ -18,6 +22,29 @@ ReportProgress: TypeAlias = Callable[[int, int], None]
 
 def no_progress(_files: int, _rows: int) -> None:
     """Report nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is done, and with how many files.
+
+    >>> str(Work("indexing", 40))
+    'indexing (40 files)'
+    """
+
+    action: str
+    files: int
+
+    def __str__(self) -> str:
+        return f"{self.action} ({count_text(self.files, 'file')})" if self.files else self.action
+
+
+_work: ContextVar[Work | None] = ContextVar("work", default=None)
+
+
+def current_work() -> Work | None:
+    """The work whose progress is tracked now, for engines that show what runs."""
+    return _work.get()
 
 
 @contextmanager
@@ -33,16 +60,20 @@ def track_progress(
         files: How many files there are.
     """
     shown = sys.stderr.isatty() if progress is None else progress
-    if not shown:
-        yield no_progress
-    elif isinstance(shown, ProgressLines):
-        with shown.start(action) as lines:
-            yield _adding_up(lines, files)
-    elif callable(shown):
-        yield _adding_up(shown, files)
-    else:
-        with _bar(action, files) as bar:
-            yield _adding_up(bar, files)
+    token = _work.set(Work(action, files))
+    try:
+        if not shown:
+            yield no_progress
+        elif isinstance(shown, ProgressLines):
+            with shown.start(action) as lines:
+                yield _adding_up(lines, files)
+        elif callable(shown):
+            yield _adding_up(shown, files)
+        else:
+            with _bar(action, files) as bar:
+                yield _adding_up(bar, files)
+    finally:
+        _work.reset(token)
 
 
 def _adding_up(progress: Progress, files: int) -> ReportProgress:

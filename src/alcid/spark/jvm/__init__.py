@@ -5,12 +5,14 @@ Each function says what it gives without one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.conf import RuntimeConfig
     from pyspark.sql.types import StructType
 
 __all__ = [
@@ -18,15 +20,17 @@ __all__ = [
     "has_class",
     "has_jvm",
     "is_stopped",
+    "local_slices",
     "map_in_arrow",
     "parallelism",
-    "progress_counter",
     "silence",
     "spark_exceptions",
     "streaming_query",
 ]
 
 _UNKNOWN_CORES = 8
+_UNLIMITED = 1 << 31  # executors
+_LOCAL = re.compile(r"local\[(\d+)(?:,\s*\d+)?\]")
 _QUERY_ID = "sql.streaming.queryId"  # a property of the thread that Spark runs a batch in
 
 
@@ -64,8 +68,40 @@ def active(spark: SparkSession, java_session: Any = None) -> Iterator[None]:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many tasks run at a time; without a JVM, a guess."""
-    return int(spark.sparkContext.defaultParallelism) if has_jvm(spark) else _UNKNOWN_CORES
+    """How many tasks run at a time, or may once Spark has got the executors that it is allowed.
+
+    With dynamic allocation an application begins with few executors or none, and gets more as its
+    jobs have tasks. Then it is what the largest number of executors runs, but no more than Spark
+    itself makes of a shuffle by default (`spark.sql.shuffle.partitions`). Without a JVM it is what
+    the settings say, or a guess.
+    """
+    conf = spark.conf
+    if has_jvm(spark):
+        now = int(spark.sparkContext.defaultParallelism)
+    else:
+        local = _LOCAL.fullmatch(conf.get("spark.master", None) or "")
+        now = int(local[1]) if local else 0
+        now = int(conf.get("spark.default.parallelism", None) or now)
+    slots = _slots(conf)
+    is_dynamic = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+    if is_dynamic and conf.get("spark.default.parallelism", None) is None:
+        executors = int(conf.get("spark.dynamicAllocation.maxExecutors", None) or _UNLIMITED)
+        return max(now, min(executors * slots, int(conf.get("spark.sql.shuffle.partitions", "0"))))
+    return now or int(conf.get("spark.executor.instances", None) or 0) * slots or _UNKNOWN_CORES
+
+
+def _slots(conf: RuntimeConfig) -> int:
+    """How many tasks an executor runs at a time, as far as settings say so."""
+    cores = int(conf.get("spark.executor.cores", None) or 1)
+    return max(1, cores // int(conf.get("spark.task.cpus", None) or 1))
+
+
+def local_slices(spark: SparkSession) -> int:
+    """Up to how many rows of the driver Spark puts into a partition each; without a JVM, none."""
+    if not has_jvm(spark):
+        return 0
+    chosen = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
+    return int(chosen or spark.sparkContext.defaultParallelism)
 
 
 def streaming_query(spark: SparkSession) -> str | None:
@@ -112,11 +148,3 @@ def map_in_arrow(rows: DataFrame, function: Any, schema: StructType | str) -> Da
     mapped = vectorized_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = mapped(*(rows[name] for name in rows.columns))
     return DataFrame(rows._jdf.mapInArrow(column._jc, False, None), rows.sparkSession)
-
-
-def progress_counter(spark: SparkSession) -> Any:
-    """A number that tasks add to, and of which the driver sees what ended tasks have added.
-
-    It has `add` and `value`; without a JVM it is None.
-    """
-    return spark.sparkContext.accumulator(0) if has_jvm(spark) else None

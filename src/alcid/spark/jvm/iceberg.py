@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from alcid.errors import AlcidError, ConflictError, StorageError, UnsupportedError
 from alcid.spark.jvm import active
+from alcid.spark.jvm.files import java_list
 from alcid.spark.schema import quoted
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class JavaTable:
                 for task in tasks:
                     java.read_task(task, True).deletes().forEach(each)
             delta.validateFromSnapshot(snapshot_id)
-            delta.validateDataFilesExist(java.texts(data_files))
+            delta.validateDataFilesExist(java_list(self._spark._jvm, data_files))
             delta.validateDeletedFiles()
             delta.commit()
             number = int(delta.updateEvent().snapshotId())
@@ -263,7 +264,7 @@ class _Java:
         self.build_from = iceberg.TableMetadata.buildFrom
         self.read_task = iceberg.ScanTaskParser.fromJson
         mapper = iceberg.util.JsonUtil.mapper()
-        self._read_json, self._write_json = mapper.readValue, mapper.writeValueAsString
+        self._write_json = mapper.writeValueAsString
         lang = jvm.java.lang
         self._class, self._kinds = lang.Class, lang.reflect.Array.newInstance
         self._lookup = lang.invoke.MethodHandles.publicLookup().unreflect
@@ -274,10 +275,6 @@ class _Java:
     def of(jvm: Any) -> _Java:
         """Those of a JVM, looked up once."""
         return _Java(jvm)
-
-    def texts(self, texts: Sequence[str]) -> Any:
-        """A list of Java, in one call."""
-        return self._read_json(json.dumps(list(texts)), self._class.forName("java.util.ArrayList"))
 
     def texts_of(self, java_map: Any) -> dict[str, str]:
         """A map of Java, in one call."""

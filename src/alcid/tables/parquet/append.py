@@ -1,6 +1,7 @@
 """`t.append(rows)` on a folder: rows become files, with their indexes.
 
-Tasks write into a staging folder, see `staging`; then what they report is moved into the table.
+Tasks write into a staging folder, see `staging`; then what they report is moved into the table, see
+`publishing`.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
 
 import pyarrow as pa
 from pyarrow import types
@@ -25,14 +25,8 @@ from alcid.options import (
     parse_options,
 )
 from alcid.tables.parquet.open_table import OpenParquetTable
-from alcid.tables.parquet.staging import (
-    StagedBundle,
-    StagingJob,
-    check_paths,
-    move_files,
-    new_job,
-    publish_bundle,
-)
+from alcid.tables.parquet.publishing import publish
+from alcid.tables.parquet.staging import StagedBundle, StagingJob, check_paths, new_job
 from alcid.tables.reports import AppendReport, SkippedCounter
 from alcid.tables.rows import RowSource
 from alcid.tables.schema import TargetColumns, fit_columns
@@ -112,15 +106,11 @@ def _publish(
 ) -> AppendReport:
     """Move what was staged into the table."""
     files = [file for bundle in staged for file in bundle.files]
-    moved = iter(move_files(job.storage, files))
+    sizes = publish(table.engine, job, table.bundle_folder, staged)
     skipped = SkippedCounter()
-    sizes = []
     for bundle in staged:
         for column, index_type, reason, path in bundle.skipped:
             skipped.add(PayloadKind.index(column, index_type), reason, path)
-        moved_files = list(islice(moved, len(bundle.files)))
-        if bundle.bundle:
-            sizes.append(publish_bundle(job.storage, table.bundle_folder, bundle, moved_files))
     if sizes:
         with suppress(StorageError):  # the rows are there: a later append or build does it
             table.tidy()
@@ -129,7 +119,7 @@ def _publish(
         sum(file.rows for file in files),
         sum(file.size for file in files),
         sum(sizes),
-        sum(size > 0 for size in sizes),
+        len(sizes),
         time.monotonic() - begin,
         skipped.reasons,
     )

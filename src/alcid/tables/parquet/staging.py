@@ -8,10 +8,10 @@ A job has a folder, named like a bundle. A task writes files and their bundles u
 other task has, and reports each bundle when it is whole. So of a task that is done twice only what
 one of the two reported is moved into the table; the rest goes with the folder.
 
-Data files are moved first, then the bundles that describe them. A folder has no commit, so files
-appear one after the other; each is whole. If one of them cannot be moved, those that were are
-removed again. What is left of an append that was killed is either in its staging folder or a file
-of the table like any other.
+Data files are moved first, then the bundles that describe them; see `publishing` for who moves
+them. A folder has no commit, so files appear one after the other; each is whole. If one of them
+cannot be moved, those that were are removed again. What is left of an append that was killed is
+either in its staging folder or a file of the table like any other.
 """
 
 from __future__ import annotations
@@ -273,7 +273,11 @@ def move_files(storage: Storage, files: Sequence[StagedFile]) -> list[FileStat]:
 
 
 def publish_bundle(
-    storage: Storage, folder: BundleFolder, staged: StagedBundle, moved: Sequence[FileStat]
+    storage: Storage,
+    folder: BundleFolder,
+    staged: StagedBundle,
+    moved: Sequence[FileStat],
+    name: str | None = None,
 ) -> int:
     """Let a bundle count, after its files were moved, and say how long it is.
 
@@ -282,14 +286,16 @@ def publish_bundle(
     same = all(
         stat == (file.size, file.version) for stat, file in zip(moved, staged.files, strict=True)
     )
+    name = name or new_name()
     try:
         if same and folder.storage is storage:
-            storage.move(staged.bundle, folder.path(new_name()))
+            give = storage.copy if storage.remote else storage.move
+            give(staged.bundle, folder.path(name))
             return staged.size
         data = storage.source(staged.bundle, staged.size).read(0, staged.size)
         if not same:
             data = with_versions(data, staged.files, moved)
-        folder.put(data)
+        folder.write(name, data)
     except (StorageError, FormatError) as error:
         warnings.warn(
             f"rows were appended, but not their indexes, which build_indexes makes: {error}",

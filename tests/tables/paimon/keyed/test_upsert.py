@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from alcid import PaimonTable, Routing
 from alcid.tables.paimon.data_files import fit_stored, table_paths
-from alcid.tables.paimon.keyed.bucket import NEW_KEY, HashIndexes, buckets_of
-from alcid.tables.paimon.keyed.upsert import UpsertJob, keyed_table
+from alcid.tables.paimon.keyed.bucket import buckets_of
+from alcid.tables.paimon.keyed.hash_lookup import NEW_KEY, HashIndexes
+from alcid.tables.paimon.keyed.upsert import keyed_table
+from alcid.tables.paimon.keyed.upsert_job import Channel, UpsertJob
 from alcid.tables.rows import Routed
 from tests.tables.paimon.small_tables import create
 
@@ -79,7 +81,8 @@ def test_no_two_channels_have_rows_of_a_bucket(
         if not len(mine):
             continue
         chosen = Routed(routed.hashes[mine], routed.buckets[mine], routed.channels[mine])
-        for part in job.parts(rows.take(mine), np.zeros(len(mine), np.int8), chosen, channel):
+        kinds = np.zeros(len(mine), np.int8)
+        for part in Channel(job, channel).split(rows.take(mine), kinds, chosen):
             assert owner.setdefault(part.bucket.id, channel) == channel
             for row in mine[part.batch.positions].tolist():
                 placed[row] = part.bucket.id

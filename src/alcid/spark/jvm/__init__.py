@@ -83,11 +83,11 @@ def plan_size(rows: DataFrame) -> tuple[int, int | None] | None:
     if not has_jvm(rows.sparkSession):
         return None
     statistics = rows._jdf.queryExecution().optimizedPlan().stats()
-    size = int(statistics.sizeInBytes().toString())
+    size = int(str(statistics.sizeInBytes()))
     if size >= _UNLIKELY_BYTES:
         return None
     count = statistics.rowCount()
-    return size, int(count.get().toString()) if count.isDefined() else None
+    return size, int(str(count.get())) if count.isDefined() else None
 
 
 def streaming_query(spark: SparkSession) -> str | None:

@@ -14,9 +14,9 @@ shuffled by range before they are looked up, unless all hash indexes of the tabl
 
 | keys of the partition | index  | ranges | bytes read | memory of a task | if it is loaded whole |
 |-----------------------|--------|--------|------------|------------------|------------------------|
-| 10 million            | 40 MB  | 1      | 40 MB      | 100 MB           | 60 MB                  |
-| 100 million           | 400 MB | 6      | 2.4 GB     | 170 MB           | 600 MB                 |
-| 1 billion             | 4 GB   | 60     | 240 GB     | 170 MB           | 6 GB in each task      |
+| 10 million            | 40 MB  | 1      | 40 MB      | 120 MB           | 60 MB                  |
+| 100 million           | 400 MB | 6      | 2.4 GB     | 200 MB           | 600 MB                 |
+| 1 billion             | 4 GB   | 60     | 240 GB     | 200 MB           | 6 GB in each task      |
 
 To read 4 GB takes a task some seconds, and all ranges are read at the same time. The alternative
 is a join: each file is read once, and its hashes are shuffled. That is 4 GB read and 4 GB shuffled,

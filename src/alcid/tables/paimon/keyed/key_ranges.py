@@ -62,6 +62,8 @@ def key_ranges(streams: Sequence[Iterable[tuple[P, bool]]]) -> Iterator[list[lis
         feed.pull()
     while True:
         if all(feed.is_complete for feed in feeds):
+            if any(len(feed.parts) > 1 for feed in feeds):
+                _ranks(feeds)  # raises where the last part is not above the one before
             rest = [feed.take(feed.rows) for feed in feeds]
             if any(rest):
                 yield rest

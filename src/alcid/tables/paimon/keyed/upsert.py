@@ -102,7 +102,7 @@ def upsert_rows(table: OpenPaimonTable, rows: RowSource, plan: UpsertPlan) -> Up
     begin = time.monotonic()
 
     def plan_work() -> BucketWork:
-        job = _plan(table, rows, plan)
+        job = plan_job(table, rows, plan)
         return BucketWork(job.keyed, job.looks_up, lambda: rows.write_by_key(job))
 
     with table.engine.settings():
@@ -139,7 +139,8 @@ def compacts(table: OpenPaimonTable, plan: UpsertPlan) -> bool:
     return options.deletion_vectors and not options.write_only and not plan.write_only
 
 
-def _plan(table: OpenPaimonTable, rows: RowSource, plan: UpsertPlan) -> UpsertJob:
+def plan_job(table: OpenPaimonTable, rows: RowSource, plan: UpsertPlan) -> UpsertJob:
+    """Plan the work of the tasks of an upsert."""
     files = table.snapshot
     keyed = keyed_table(table, "upsert", plan.options)
     buckets = buckets_of(files.state, table_paths(files.schema, files.options))

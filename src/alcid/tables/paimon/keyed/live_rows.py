@@ -233,9 +233,10 @@ def _key_order(
             if len(wrong):
                 row = part.first + int(wrong[0]) + 1
                 raise FormatError(f"key of row {row} is below the one before", file=part.name)
-            positions = np.arange(len(own))
+            is_live = np.ones(len(own), bool)
             if part.rows.deleted is not None:
-                positions = positions[~part.rows.deleted.contains(positions)]
+                is_live[part.rows.deleted.to_numpy()] = False
+            positions = np.flatnonzero(is_live)
             rows.append(first + positions)
             live.append(own[positions])
         yield np.concatenate(rows)[np.argsort(np.concatenate(live), kind="stable")]

@@ -23,6 +23,7 @@ __all__ = [
     "local_slices",
     "map_in_arrow",
     "parallelism",
+    "plan_size",
     "silence",
     "spark_exceptions",
     "streaming_query",
@@ -102,6 +103,26 @@ def local_slices(spark: SparkSession) -> int:
         return 0
     chosen = spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
     return int(chosen or spark.sparkContext.defaultParallelism)
+
+
+# Spark multiplies the sizes of what is joined, and takes 2^63 for unknown.
+_UNLIKELY_BYTES = 1 << 50
+
+
+def plan_size(rows: DataFrame) -> tuple[int, int | None] | None:
+    """How many bytes and rows the optimizer expects of a DataFrame; None without a JVM.
+
+    It is also None where Spark does not know, for what comes from an RDD, say, or cannot, as for
+    many a join. Rows are only known of few plans.
+    """
+    if not has_jvm(rows.sparkSession):
+        return None
+    statistics = rows._jdf.queryExecution().optimizedPlan().stats()
+    size = int(str(statistics.sizeInBytes()))
+    if size >= _UNLIKELY_BYTES:
+        return None
+    count = statistics.rowCount()
+    return size, int(str(count.get())) if count.isDefined() else None
 
 
 def streaming_query(spark: SparkSession) -> str | None:

@@ -13,7 +13,7 @@ import alcid
 from alcid import DeletionVector
 from alcid.errors import ChecksumError, FileGoneError, FormatError
 from alcid.spark.iceberg import SparkCatalogTable
-from alcid.tables.iceberg.deletes import TableDeletes
+from alcid.tables.iceberg.deletes import DeleteColumns, TableDeletes
 from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.deleted import delete_equal, deleted_by_iceberg, insert
 from tests.iceberg.vectors import data_entries, local_path
@@ -48,7 +48,9 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
     none = DeletionVector()
     found = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
     assert found == expected
-    one_by_one = TableDeletes(files.entries, table.metadata, table.file_io, files._read_fields)
+    one_by_one = TableDeletes(
+        files.entries, DeleteColumns.of(table.metadata), table.file_io, files.read_fields
+    )
     assert {paths[file]: one_by_one[file] for file in reversed(list(one_by_one))} == {
         paths[file]: expected[paths[file]] for file in files.deletions
     }

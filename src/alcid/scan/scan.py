@@ -158,7 +158,7 @@ class Scan:
         """How many rows there are; from the indexes alone where they are exact."""
         try:
             if not self._needs_spark:
-                return self._call(lambda run: run.count(self._engine.count))
+                return self._call(lambda run: run.count())
         except EvaluationError:
             if not self._engine.has_spark:
                 raise
@@ -235,6 +235,7 @@ class Scan:
                 limit,
                 self.query.use_indexes,
                 self._strict,
+                self._engine,
             )
         return self._run
 

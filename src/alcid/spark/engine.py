@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcid._arrays import Int64Array
 from alcid.config import Settings, using
+from alcid.formats.deletion_vector import DeletionVector
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
 from alcid.spark.jobs import map_tasks
 from alcid.spark.reading import count_by_spark, strategy_of, to_spark
 from alcid.spark.rows import DataFrameRows
 from alcid.spark.session import require_version
+from alcid.tables.base import find_matching
 from alcid.tables.engine import Items, Task
 from alcid.tables.progress import ReportProgress, no_progress
 
@@ -27,6 +29,8 @@ class SparkEngine:
     """A Spark session, as tables use it."""
 
     has_spark = True
+    delete_bytes: int | None = 64 << 20
+    """Bytes that the driver reads to find deleted rows; where there are more, tasks do it."""
 
     def __init__(self, session: SparkSession) -> None:
         """Use a session; any of a supported Spark will do."""
@@ -76,6 +80,10 @@ class SparkEngine:
             return counted
         return sum(self.map(_count_rows, plan.read_plan(), plan.sizes))
 
+    def find(self, plan: ScanPlan) -> Mapping[int, DeletionVector]:
+        """The positions of the rows that match, by tasks."""
+        return find_matching(plan, self)
+
     def note(self, scan: Scan) -> str | None:
         """How `to_spark` reads, and why."""
         strategy = strategy_of(self.session, scan)
@@ -84,4 +92,4 @@ class SparkEngine:
 
 def _count_rows(task: Task[ReadPlan]) -> int:
     """How many rows of the candidates match."""
-    return sum(map(len, task.items.read(range(len(task.items.candidates)))))
+    return sum(map(len, task.items.read()))

@@ -125,7 +125,7 @@ def _obstacle(plan: ScanPlan, has_s3a: bool) -> str:
     scheme, _, path = table.location.rpartition("://")
     if not all(map(table.has_pages, files.tolist())):
         return "some files are not Parquet"
-    if any(table.deletions.get(file) for file in files.tolist()):
+    if plan.pending is not None or any(table.deletions.get(file) for file in files.tolist()):
         return "some rows are deleted"
     if scheme == "s3" and not has_s3a:
         return "Spark cannot read s3a:// (the jar hadoop-aws is not there)"
@@ -247,7 +247,9 @@ def strategy_of(spark: SparkSession, scan: Scan) -> ReadStrategy | None:
     """How the rows of a scan are read; None if the driver finds them, as they are few."""
     plan, is_whole = scan.plan()
     limit = scan.query.limit
-    if is_whole and limit is not None and limit <= MAX_TOP_ROWS and not only_for_spark(plan):
+    if plan.pending is None and (
+        is_whole and limit is not None and limit <= MAX_TOP_ROWS and not only_for_spark(plan)
+    ):
         return None
     return _choose_strategy(spark, plan)
 
@@ -280,7 +282,7 @@ class ReadTasks:
         """The rows of a task, in the types that Spark takes."""
         schema = arrow_for_spark(table_schema(plan.files, plan.columns))
         with using(self.settings):
-            for part in plan.read(range(len(plan.candidates))):
+            for part in plan.read():
                 yield from conform_batches(part.table, schema)
 
 

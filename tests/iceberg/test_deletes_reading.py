@@ -12,6 +12,7 @@ import pytest
 import alcid
 from alcid import DeletionVector
 from alcid.errors import ChecksumError, FileGoneError, FormatError
+from alcid.spark.engine import SparkEngine
 from alcid.spark.iceberg import SparkCatalogTable
 from alcid.tables.iceberg.deletes import DeleteColumns, TableDeletes
 from alcid.tables.iceberg_table import IcebergTable
@@ -55,7 +56,30 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
         paths[file]: expected[paths[file]] for file in files.deletions
     }
     assert table.count() == sum(files.rows) - sum(map(len, expected.values()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparkEngine, "delete_bytes", 0)
+        check_tasks(lake, name)
     return expected
+
+
+def check_tasks(lake: SparkSession, name: str) -> None:
+    """See that tasks, which look for deleted rows themselves, read the rows that Iceberg reads."""
+    table, rows = opened(lake, name), lake.table(name)
+    assert as_text(table.read().toArrow()) == as_text(rows.toArrow())
+    assert as_text(table.scan("id > 5").to_arrow()) == as_text(rows.where("id > 5").toArrow())
+    assert table.count() == rows.count()
+    assert table.count("id % 2 = 1") == rows.where("id % 2 = 1").count()
+    highest = table.scan(columns=["id"], order_by="id DESC", limit=3).to_arrow()
+    assert highest["id"].to_pylist() == [
+        row["id"] for row in rows.orderBy(rows["id"].desc()).limit(3).collect()
+    ]
+    deletions = table.snapshot.deletions
+    assert isinstance(deletions, TableDeletes)
+    assert not deletions._loaded  # the driver has looked for none
+
+
+def as_text(rows: pa.Table) -> list[str]:
+    return sorted(map(str, rows.to_pylist()))
 
 
 def kinds(lake: SparkSession, name: str) -> list[tuple[str, int]]:

@@ -47,8 +47,8 @@ def as_text(rows: pa.Table) -> list[str]:
 def test_rows_are_the_same_in_every_way(
     spark: SparkSession, tables: Path, name: str, strategy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(plan: Any, *, has_s3a: bool) -> ReadStrategy:
-        chosen = choose_strategy(plan, has_s3a=has_s3a)
+    def choose(plan: Any, *, has_s3a: bool, in_driver: bool = True) -> ReadStrategy:
+        chosen = choose_strategy(plan, has_s3a=has_s3a, in_driver=in_driver)
         obstacle = reading._obstacle(plan, has_s3a)
         return chosen if strategy == "Spark" and obstacle else ReadStrategy(strategy, "is tested")
 

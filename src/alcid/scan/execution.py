@@ -33,12 +33,18 @@ from alcid.scan.report import ScanReport
 from alcid.scan.sorting import SortKey, sort_indices
 from alcid.scan.table_files import DataFiles, TableFiles
 from alcid.scan.top_n import BestRows, TopRows
+from alcid.storage import Meter
 
 if TYPE_CHECKING:
     from alcid.scan.scan import Scan
 
 _TOGETHER = 64 << 20  # bytes of files whose rows are in memory together
 _SMALL, _SMALL_REMOTE = 512 << 20, 64 << 20  # bytes that this process reads faster than a job
+
+
+def small_bytes(*, remote: bool) -> int:
+    """How many bytes this process reads where tasks could read them."""
+    return _SMALL_REMOTE if remote else _SMALL
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -238,7 +244,7 @@ class ScanPlan(ReadPlan):
         """Whether so little is read that a job of Spark would take longer."""
         if self.pending is not None:
             return False
-        return int(self.sizes.sum()) <= (_SMALL_REMOTE if self.files.remote else _SMALL)
+        return int(self.sizes.sum()) <= small_bytes(remote=self.files.remote)
 
     def to_arrow(self) -> pa.Table:
         """The rows, read in this process."""
@@ -274,6 +280,10 @@ class ScanEngine(Protocol):
         """How `to_spark` reads and why, for explanations; None if it does not."""
 
 
+class TooManyBytesError(Exception):
+    """More bytes were read than the caller wants to read itself."""
+
+
 def _bitmap(rows: DeletionVector) -> BitMap:
     return BitMap(rows.to_numpy().astype(np.uint32))
 
@@ -306,18 +316,38 @@ class Run:
         self._warned: set[str] = set()
         self._is_count = False
         self._counted_elsewhere: Candidates | None = None
+        self._meter = Meter()
+        self._most_bytes: int | None = None
 
-    def rows(self) -> pa.Table:
-        """The rows, in order."""
-        candidates = self._live(self._prune(rows_needed=True))
-        if self.limit == 0:
-            table = self._reader.empty(self.columns)
-        elif self.keys and self.limit is not None:
-            table = self._top(candidates, self.limit)
-        else:
-            table = self._all(candidates)
+    def rows(self, most_bytes: int | None = None) -> pa.Table:
+        """The rows, in order.
+
+        Args:
+            most_bytes: Give up when more bytes than this were read.
+
+        Raises:
+            TooManyBytesError: More were read, and there is not an answer yet.
+        """
+        with Meter() as self._meter:
+            self._most_bytes = most_bytes
+            candidates = self._live(self._prune(rows_needed=True))
+            if self.limit == 0:
+                table = self._reader.empty(self.columns)
+            elif self.keys and self.limit is not None:
+                table = self._top(candidates, self.limit)
+            else:
+                table = self._all(candidates)
         self._row_count = table.num_rows
         return table
+
+    def _check_bytes(self) -> None:
+        if self._most_bytes is not None and self._meter.snapshot().bytes_read > self._most_bytes:
+            raise TooManyBytesError
+
+    @property
+    def has_pending_deletes(self) -> bool:
+        """Whether tasks are to find deleted rows."""
+        return self._prune(rows_needed=True).pending is not None
 
     def _live(self, pruning: Pruning) -> Candidates:
         """The candidates without deleted rows: where these are pending, tasks find what matches."""
@@ -456,6 +486,7 @@ class Run:
             return
         start, wave, rows = 0, 1, 0
         while start < len(candidates) and rows < self.limit:
+            self._check_bytes()
             self._reads.append(self._reader.read(candidates.slice(start, start + wave), columns))
             yield from self._reads[-1].parts
             rows += self._reads[-1].count
@@ -477,7 +508,7 @@ class Run:
 
     def _top(self, candidates: Candidates, k: int) -> pa.Table:
         finder = self._top_rows(k)
-        best, reads = finder.find(candidates)
+        best, reads = finder.find(candidates, self._check_bytes)
         finder.uses.check(strict=self.strict)
         self._reads += reads
         if set(self.columns) <= set(best.table.schema.names):

@@ -86,8 +86,7 @@ class SparkEngine:
 
     def note(self, scan: Scan) -> str | None:
         """How `to_spark` reads, and why."""
-        strategy = strategy_of(self.session, scan)
-        return None if strategy is None else str(strategy)
+        return str(strategy_of(self.session, scan))
 
 
 def _count_rows(task: Task[ReadPlan]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -79,15 +80,13 @@ class DeleteColumns:
         return cls(metadata.location, metadata.specs, _all_fields(metadata))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class IcebergDeletes:
     """Deleted rows that are not looked for yet: the delete files of data files; it pickles."""
 
     entries: Entries
     numbers: Int64Array
     """The numbers in the table of the data files among the entries."""
-    plan: DeletePlan | None
-    """The plan of all entries, by which parts of them are chosen."""
     columns: DeleteColumns
     file_io: FileIO
     data: IdFiles
@@ -105,7 +104,6 @@ class IcebergDeletes:
         return IcebergDeletes(
             self._part(rows),
             files,
-            None,
             self.columns,
             self.file_io,
             self.data.part(rows),
@@ -129,11 +127,17 @@ class IcebergDeletes:
         }
 
     def _part(self, rows: Int64Array) -> Entries:
-        plan = DeletePlan(self.entries, self.columns.specs) if self.plan is None else self.plan
         return Entries(
             self.entries.data.take(pa.array(rows)),
-            self.entries.deletes.take(pa.array(plan.applicable(rows))),
+            self.entries.deletes.take(pa.array(self._plan.applicable(rows))),
         )
+
+    @cached_property
+    def _plan(self) -> DeletePlan:
+        return DeletePlan(self.entries, self.columns.specs)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_plan"}
 
 
 class TableDeletes(Mapping[int, DeletionVector]):
@@ -197,7 +201,7 @@ class TableDeletes(Mapping[int, DeletionVector]):
         units, sizes = self._plan.units(np.array(missing, np.int64))
         numbers = np.arange(len(self._entries.data))
         return IcebergDeletes(
-            self._entries, numbers, self._plan, self._columns, self._file_io, data, units, sizes
+            self._entries, numbers, self._columns, self._file_io, data, units, sizes
         )
 
     def positions(self, file: int) -> DeletionVector:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from alcid._arrays import Int64Array, split_by
+from alcid._text import count_text
 from alcid.datafiles.parquet.decoding import rows_without_columns
 from alcid.errors import FileGoneError
 from alcid.expressions import Constant, Predicate
@@ -458,7 +459,8 @@ class Run:
             )
             if self._pruning.pending is not None:
                 files = len(np.unique(np.concatenate(self._pruning.pending.units)))
-                self._notes.append(f"deleted rows of {files:,} files are found where rows are read")
+                what = f"deleted rows of {count_text(files, 'file')}"
+                self._notes.append(f"{what} are found where rows are read")
             self._index_uses += self._pruning.index_uses
         return self._pruning
 

@@ -37,6 +37,7 @@ GROUP = 4
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("parquet_writer", "paimon.keyed.key_files"):
         monkeypatch.setattr(f"alcid.tables.{module}.GROUP_ROWS", GROUP)
+    monkeypatch.setattr(merge_units, "STREAM_ROWS", GROUP)
 
 
 class Merged:

@@ -7,10 +7,10 @@ key, at the minimum keys of its files, so that each unit has about `UNIT_BYTES` 
     level 5     [ b         ][ c             ]        the second has a and c
                              k
 
-A unit reads the keys of its files in sorted streams, a row group of each file at a time, and
+A unit reads the keys of its files in sorted streams, `STREAM_ROWS` rows of each file at a time, and
 compares the rows below the least last key of all streams; these leave memory before more are read.
-So it holds about a row group of keys for each sorted run, whatever the size of the section, besides
-a bitmap of deleted positions for each file.
+So it holds so many keys for each sorted run, whatever the size of the section, besides a bitmap of
+deleted positions for each file.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ from alcid.tables.paimon.metadata.statistics import NO_STATS, unpack_rows
 
 UNIT_BYTES: Final = 256 << 20
 """Bytes of data files that a unit merges, as far as the keys of their manifests let it be cut."""
+STREAM_ROWS: Final = 1 << 19
+"""Rows of a file whose keys are read together, or one row group if that is larger."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -490,9 +492,9 @@ class _KeyStream:
             self._groups = self._needed_groups(scan)
         if not self._groups:
             if self._rows is None:
-                self._rows = self._group(scan, None)
+                self._rows = self._group(scan, [])
             return False
-        rows = self._group(scan, self._groups.pop(0))
+        rows = self._group(scan, self._next_groups(scan))
         self._rows = rows if self._rows is None else self._rows.followed_by(rows)
         return True
 
@@ -501,8 +503,22 @@ class _KeyStream:
             self._scan = open_data(self._table.storage, self.placed, self._table.options)
         return self._scan
 
-    def _group(self, scan: DataScan, group: int | None) -> _Rows:
-        """The keys of a row group that are in the range; None: none at all."""
+    def _next_groups(self, scan: DataScan) -> list[int]:
+        """The row groups to read next: a large one, or small ones that follow each other."""
+        assert self._groups
+        chosen = [self._groups.pop(0)]
+        rows = scan.group_rows[chosen[0]]
+        while (
+            self._groups
+            and self._groups[0] == chosen[-1] + 1
+            and rows + scan.group_rows[self._groups[0]] <= STREAM_ROWS
+        ):
+            chosen.append(self._groups.pop(0))
+            rows += scan.group_rows[chosen[-1]]
+        return chosen
+
+    def _group(self, scan: DataScan, groups: Sequence[int]) -> _Rows:
+        """The keys of consecutive row groups that are in the range."""
         table = self._table
         rows = read_key_rows(
             self.placed,
@@ -510,11 +526,9 @@ class _KeyStream:
             schema=table.schema,
             schemas=table.schemas,
             options=table.options,
-            read=lambda columns: read_present(
-                scan, columns, table.storage, [] if group is None else [group]
-            ),
+            read=lambda columns: read_present(scan, columns, table.storage, groups),
         )
-        read = _Rows.of(rows, sum(scan.group_rows[: group or 0]))
+        read = _Rows.of(rows, sum(scan.group_rows[: groups[0] if groups else 0]))
         if self._range is None or not len(read):
             return read
         inside = self._range.inside(read.keys)

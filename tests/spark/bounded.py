@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -286,7 +287,7 @@ def run_bounded(folder: Path, rows: int) -> list[Step]:
             + [str(worker) for worker in machines.workers],
             stdout=subprocess.PIPE,
             text=True,
-            env=environment(home) | {"PYSPARK_PYTHON": machines.python, "PYTHONPATH": str(ROOT)},
+            env=environment(home) | {"PYSPARK_PYTHON": machines.python, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
             cwd=home,
         )
         assert process.stdout is not None

@@ -88,7 +88,7 @@ def driver(
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "driver.log"
-    variables = environment(folder) | {"PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}
+    variables = environment(folder) | {"PYSPARK_PYTHON": python, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-m", "tests.spark.cluster_driver", json.dumps(dict(settings))]
     with log.open("w") as errors:
         process = subprocess.Popen(

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -32,7 +31,6 @@ from tests.spark.processes import below, command_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
 DRIVER_MEMORY, EXECUTOR_MEMORY = "512m", "768m"
 MOST_DRIVER_MB = 640
 """What the driver's Python process may have at its peak; it has 250 before it does anything."""
@@ -267,7 +265,7 @@ def serve(settings: dict[str, str], folder: Path, rows: int, workers: list[int])
 def run_bounded(folder: Path, rows: int) -> list[Step]:
     """Run all steps on a cluster of its own, in a driver of its own."""
     from tests.iceberg.lake import lake_settings
-    from tests.spark.cluster import cluster, environment
+    from tests.spark.cluster import PYTHON_PATH, cluster, environment
 
     with cluster(folder / "cluster", memory="1g") as machines:
         settings = {
@@ -287,7 +285,7 @@ def run_bounded(folder: Path, rows: int) -> list[Step]:
             + [str(worker) for worker in machines.workers],
             stdout=subprocess.PIPE,
             text=True,
-            env=environment(home) | {"PYSPARK_PYTHON": machines.python, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+            env=environment(home) | {"PYSPARK_PYTHON": machines.python, "PYTHONPATH": PYTHON_PATH},
             cwd=home,
         )
         assert process.stdout is not None

@@ -26,6 +26,8 @@ from tests.spark.gates import Gate
 from tests.spark.processes import below, command_of, is_running, kill, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHON_PATH = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+"""Where drivers have `alcid` from: what is shipped to the executors."""
 LOOPBACK = "127.0.0.1"
 # One each: Spark starts no second attempt of a task on the host of the first.
 WORKER_HOSTS = (LOOPBACK, "127.0.0.2")
@@ -88,7 +90,7 @@ def driver(
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "driver.log"
-    variables = environment(folder) | {"PYSPARK_PYTHON": python, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    variables = environment(folder) | {"PYSPARK_PYTHON": python, "PYTHONPATH": PYTHON_PATH}
     command = [sys.executable, "-m", "tests.spark.cluster_driver", json.dumps(dict(settings))]
     with log.open("w") as errors:
         process = subprocess.Popen(

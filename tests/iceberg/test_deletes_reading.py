@@ -12,8 +12,9 @@ import pytest
 import alcid
 from alcid import DeletionVector
 from alcid.errors import ChecksumError, FileGoneError, FormatError
+from alcid.spark.engine import SparkEngine
 from alcid.spark.iceberg import SparkCatalogTable
-from alcid.tables.iceberg.deletes import TableDeletes
+from alcid.tables.iceberg.deletes import DeleteColumns, TableDeletes
 from alcid.tables.iceberg_table import IcebergTable
 from tests.iceberg.deleted import delete_equal, deleted_by_iceberg, insert
 from tests.iceberg.vectors import data_entries, local_path
@@ -48,12 +49,37 @@ def check(lake: SparkSession, name: str) -> dict[str, DeletionVector]:
     none = DeletionVector()
     vectors = {path: files.deletions.get(file, none) for file, path in enumerate(paths)}
     assert vectors == expected
-    one_by_one = TableDeletes(files.entries, table.metadata, table.file_io, files._read_fields)
+    one_by_one = TableDeletes(
+        files.entries, DeleteColumns.of(table.metadata), table.file_io, files.read_fields
+    )
     assert {paths[file]: one_by_one[file] for file in reversed(list(one_by_one))} == {
         paths[file]: expected[paths[file]] for file in files.deletions
     }
     assert table.count() == sum(files.rows) - sum(map(len, expected.values()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SparkEngine, "delete_bytes", 0)
+        check_tasks(lake, name)
     return expected
+
+
+def check_tasks(lake: SparkSession, name: str) -> None:
+    """See that tasks, which look for deleted rows themselves, read the rows that Iceberg reads."""
+    table, rows = opened(lake, name), lake.table(name)
+    assert as_text(table.read().toArrow()) == as_text(rows.toArrow())
+    assert as_text(table.scan("id > 5").to_arrow()) == as_text(rows.where("id > 5").toArrow())
+    assert table.count() == rows.count()
+    assert table.count("id % 2 = 1") == rows.where("id % 2 = 1").count()
+    highest = table.scan(columns=["id"], order_by="id DESC", limit=3).to_arrow()
+    assert highest["id"].to_pylist() == [
+        row["id"] for row in rows.orderBy(rows["id"].desc()).limit(3).collect()
+    ]
+    deletions = table.snapshot.deletions
+    assert isinstance(deletions, TableDeletes)
+    assert not deletions._loaded  # the driver has looked for none
+
+
+def as_text(rows: pa.Table) -> list[str]:
+    return sorted(map(str, rows.to_pylist()))
 
 
 def kinds(lake: SparkSession, name: str) -> list[tuple[str, int]]:

@@ -26,6 +26,8 @@ from tests.spark.gates import Gate
 from tests.spark.processes import below, command_of, is_running, kill, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHON_PATH = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+"""Where drivers have `alcid` from: what is shipped to the executors."""
 LOOPBACK = "127.0.0.1"
 # One each: Spark starts no second attempt of a task on the host of the first.
 WORKER_HOSTS = (LOOPBACK, "127.0.0.2")
@@ -88,7 +90,7 @@ def driver(
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "driver.log"
-    environment = _environment(folder) | {"PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}
+    variables = environment(folder) | {"PYSPARK_PYTHON": python, "PYTHONPATH": PYTHON_PATH}
     command = [sys.executable, "-m", "tests.spark.cluster_driver", json.dumps(dict(settings))]
     with log.open("w") as errors:
         process = subprocess.Popen(
@@ -97,7 +99,7 @@ def driver(
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=environment,
+            env=variables,
             cwd=folder,
             start_new_session=True,  # by which a kill finds everything that it has started
         )
@@ -156,7 +158,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path) -> Iterator[Cluster]:
+def cluster(folder: Path, memory: str = "1g") -> Iterator[Cluster]:
     """A cluster; it ends with the block.
 
     Raises:
@@ -175,7 +177,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
         wait_for(lambda: _accepts(port), "the master of Spark")
         for number, host in enumerate(WORKER_HOSTS):
             directory = folder / f"worker-{number}"
-            options = ["--host", host, "--webui-port", "0", "--cores", "1", "--memory", "1g"]
+            options = ["--host", host, "--webui-port", "0", "--cores", "1", "--memory", memory]
             work = ["--work-dir", str(folder / "work" / str(number))]
             processes.append(_daemon(directory, ["Worker", *options, *work, url]))
         workers = tuple(process.pid for process in processes[1:])
@@ -235,12 +237,12 @@ def _daemon(folder: Path, arguments: list[str]) -> subprocess.Popen[str]:
             stdout=log,
             stderr=log,
             text=True,
-            env=_environment(folder),
+            env=environment(folder),
             cwd=folder,
         )
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """The environment of Spark's processes: without any other Spark or Python of this machine."""
     import pyspark
 

@@ -13,6 +13,7 @@ import pytest
 import alcid
 from alcid.errors import AlcidWarning
 from alcid.spark import reading
+from alcid.spark.engine import SparkEngine
 from alcid.spark.reading import ReadStrategy, choose_strategy
 from alcid.spark.schema import arrow_for_spark, conform_batches
 from tests.golden.paimon_tables import table_names, unpack_table
@@ -42,17 +43,21 @@ def as_text(rows: pa.Table) -> list[str]:
     return sorted(map(str, rows.to_pylist()))
 
 
-@pytest.mark.parametrize("strategy", ["tasks", "Spark"])
+@pytest.mark.parametrize("strategy", ["tasks", "Spark", "tasks that find deleted rows"])
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_are_the_same_in_every_way(
     spark: SparkSession, tables: Path, name: str, strategy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(plan: Any, *, has_s3a: bool) -> ReadStrategy:
-        chosen = choose_strategy(plan, has_s3a=has_s3a)
+    def choose(plan: Any, *, has_s3a: bool, in_driver: bool = True) -> ReadStrategy:
+        chosen = choose_strategy(plan, has_s3a=has_s3a, in_driver=in_driver)
         obstacle = reading._obstacle(plan, has_s3a)
-        return chosen if strategy == "Spark" and obstacle else ReadStrategy(strategy, "is tested")
+        if strategy == "Spark":
+            return chosen if obstacle else ReadStrategy("Spark", "is tested")
+        return ReadStrategy("tasks", "is tested")
 
     monkeypatch.setattr(reading, "choose_strategy", choose)
+    if strategy == "tasks that find deleted rows":
+        monkeypatch.setattr(SparkEngine, "delete_bytes", 0)
     plain, table = alcid.paimon(tables / name), alcid.paimon(tables / name, spark)
     columns = [name for name in plain.schema.names if name != "c_time"]  # Spark has none
     expected = plain.scan(columns=columns).to_arrow()

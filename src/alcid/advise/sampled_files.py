@@ -23,6 +23,7 @@ from alcid.formats.source import BytesSource, Range, Section, Source
 from alcid.index.bundle import State
 from alcid.index.bundle.probing import ProbeResult
 from alcid.scan import Bounds, DataFiles, FileScan, TableFiles
+from alcid.scan.deletes import PendingDeletes
 from alcid.storage import Traffic
 from alcid.types import DataType
 
@@ -140,6 +141,10 @@ class SampledFiles:
     def load_deletions(self, files: Int64Array, /) -> None:
         """Make ready the deleted rows of some files."""
         self._files.load_deletions(files)
+
+    def pending_deletes(self, files: Int64Array, /) -> PendingDeletes | None:
+        """The deleted rows of some files that are not loaded."""
+        return self._files.pending_deletes(files)
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """What the table knows of a column, else what footers say, else what was read."""

@@ -19,6 +19,7 @@ import numpy as np
 from alcid._arrays import BoolArray, Int16Array, Int64Array, UInt8Array
 from alcid.errors import AlcidError
 from alcid.formats.file_index.reader import ANY, EVERY, Selection
+from alcid.scan.deletes import PendingDeletes
 from alcid.scan.table_files import DataFiles
 from alcid.storage import Meter
 
@@ -82,6 +83,17 @@ class Candidates:
         ]
         keep[numbers] = [not selection.skip for selection in selections.values()]
         return Candidates(self.files[keep], states[keep], {**self.selections, **selections})
+
+    def inexact(self, files: Int64Array) -> Candidates:
+        """The same, where nothing is known for sure of the rows that are left of some files."""
+        states = self.states.copy()
+        states[np.isin(self.files, files)] &= ~np.uint8(_EXACT)
+        changed = {
+            file: replace(selection, exact=False)
+            for file in files.tolist()
+            if (selection := self.selections.get(file)) is not None
+        }
+        return Candidates(self.files, states, {**self.selections, **changed})
 
     def filter(self, mask: BoolArray) -> Candidates:
         """The files where a mask is true."""
@@ -206,3 +218,5 @@ class StageResult:
     dropped: Mapping[str, Int64Array]
     """The files that it left out, by the reason."""
     cost: Meter
+    pending: PendingDeletes | None = None
+    """Deleted rows that are left to be found where rows are read."""

@@ -29,6 +29,7 @@ from alcid.formats.file_index.keys import key_type
 from alcid.formats.file_index.reader import Selection
 from alcid.scan.candidates import Candidates, IndexUses, StageResult
 from alcid.scan.columns import ColumnGroup
+from alcid.scan.deletes import PendingDeletes
 from alcid.scan.leaves import TableLeaf, TablePredicate
 from alcid.scan.positions import Positions, listed_keys
 from alcid.scan.table_files import TableFiles
@@ -189,6 +190,11 @@ class Pruning:
         """What the last stage left."""
         return self.stages[-1].candidates
 
+    @property
+    def pending(self) -> PendingDeletes | None:
+        """Deleted rows of the candidates that were not looked for."""
+        return self.stages[-1].pending
+
 
 def prune(
     table: TableFiles,
@@ -198,6 +204,7 @@ def prune(
     use_indexes: bool,
     rows_needed: bool,
     strict: bool,
+    delete_bytes: int | None = None,
 ) -> Pruning:
     """Find the files and rows that may match.
 
@@ -208,6 +215,8 @@ def prune(
         use_indexes: False: neither statistics nor indexes are used.
         rows_needed: The rows are read, and not only counted.
         strict: Raise where an index is damaged.
+        delete_bytes: Where more bytes than this have to be read to find deleted rows, that is left
+            to those who read the rows; None: it is always done here.
     """
     stages, uses = [_by_partitions(table, where)], []
     if use_indexes:
@@ -217,7 +226,7 @@ def prune(
         index_stage.uses.check(strict=strict)
         uses.append(index_stage.uses)
     if table.deletions:
-        stages.append(_by_deletions(table, stages[-1].candidates))
+        stages.append(_by_deletions(table, stages[-1].candidates, delete_bytes))
     return Pruning(tuple(stages), tuple(uses))
 
 
@@ -243,13 +252,20 @@ def _by_statistics(where: TablePredicate, candidates: Candidates) -> StageResult
     return StageResult("statistics", candidates, dropped, cost)
 
 
-def _by_deletions(table: TableFiles, candidates: Candidates) -> StageResult:
+def _by_deletions(
+    table: TableFiles, candidates: Candidates, delete_bytes: int | None
+) -> StageResult:
     """Leave out deleted rows, and in a table with a primary key rows that newer ones supersede.
 
     To find the latter, a Paimon table reads the keys of all files that may have the same ones, also
     of files that a stage before has left out.
     """
     with Meter() as cost:
+        if delete_bytes is not None:
+            pending = table.pending_deletes(candidates.files)
+            if pending is not None and int(pending.sizes.sum()) > delete_bytes:
+                left = candidates.inexact(np.unique(np.concatenate(pending.units)))
+                return StageResult("deletion vectors", left, {}, cost, pending)
         table.load_deletions(candidates.files)
         may_have = np.fromiter(table.deletions, np.int64, len(table.deletions))
         affected = candidates.filter(np.isin(candidates.files, may_have))

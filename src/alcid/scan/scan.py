@@ -29,7 +29,13 @@ from alcid.expressions import (
     parse,
 )
 from alcid.scan.access import table_schema
-from alcid.scan.execution import Run, ScanEngine, ScanPlan
+from alcid.scan.execution import (
+    Run,
+    ScanEngine,
+    ScanPlan,
+    TooManyBytesError,
+    small_bytes,
+)
 from alcid.scan.explain import Explanation
 from alcid.scan.leaves import TablePredicate
 from alcid.scan.sorting import SortKey, parse_order
@@ -131,16 +137,37 @@ class Scan:
             EvaluationError: A row overflows, divides by zero or cannot be cast, under ANSI rules.
             FileGoneError: A file of the table is gone, and was so again when it was planned anew.
         """
-        is_planned = self._run is not None and self._run.is_untouched
         try:
-            if not self._needs_spark:
-                return self._call(lambda run: run.rows(), keep=is_planned)
+            rows = None if self._needs_spark else self._read()
+            if rows is not None:
+                return rows
         except EvaluationError:
             if not self._engine.has_spark:
                 raise
         if not self._columns:
             return rows_without_columns(self.count())
         return self.to_spark().toArrow().cast(self.schema)
+
+    def _read(self) -> pa.Table | None:
+        """The rows, read in this process; None if tasks are to read them.
+
+        With a limit that is so where more bytes have to be read than this process should.
+        """
+        if self.query.limit is not None and self._engine.has_spark:
+            return self.first_rows()
+        is_planned = self._run is not None and self._run.is_untouched
+        return self._call(lambda run: run.rows(), keep=is_planned)
+
+    def first_rows(self) -> pa.Table | None:
+        """The rows of a scan with a limit; None if this process would have to read too much."""
+        is_planned = self._run is not None and self._run.is_untouched
+        if self._call(lambda run: run.has_pending_deletes, keep=is_planned):
+            return None
+        most = small_bytes(remote=self._files.remote)
+        try:
+            return self._call(lambda run: run.rows(most), keep=True)
+        except TooManyBytesError:
+            return None
 
     def to_spark(self) -> Any:
         """The rows as a DataFrame of Spark; the table must have been opened with a session.
@@ -159,7 +186,7 @@ class Scan:
         """How many rows there are; from the indexes alone where they are exact."""
         try:
             if not self._needs_spark:
-                return self._call(lambda run: run.count(self._engine.count))
+                return self._call(lambda run: run.count())
         except EvaluationError:
             if not self._engine.has_spark:
                 raise
@@ -236,6 +263,7 @@ class Scan:
                 limit,
                 self.query.use_indexes,
                 self._strict,
+                self._engine,
             )
         return self._run
 

@@ -33,6 +33,7 @@ from alcid.index.bundle.probing import ProbeResult
 from alcid.index.opened import OpenedIndexes
 from alcid.scan.bounds import Bounds
 from alcid.scan.columns import TableColumns
+from alcid.scan.deletes import PendingDeletes
 from alcid.storage import Traffic
 from alcid.types import DataType
 
@@ -297,4 +298,7 @@ class TableFiles(DataFiles, Protocol):
         """The deleted rows of those files that may have any."""
 
     def load_deletions(self, files: Int64Array, /) -> None:
-        """Load the deleted rows of some files, in one round of reads."""
+        """Find the deleted rows of some files, in this process."""
+
+    def pending_deletes(self, files: Int64Array, /) -> PendingDeletes | None:
+        """The deleted rows of some files, as far as they are not loaded; None: all of them are."""

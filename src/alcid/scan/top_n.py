@@ -9,7 +9,7 @@ is read. Files come in the order of their best bound, a few at a time, and each 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -267,6 +267,10 @@ def _interval(keys: Keys) -> Interval:
     return int(keys.min()), int(keys.max()) + 1
 
 
+def _do_nothing() -> None:
+    """Read on."""
+
+
 _FIRST_WAVE, _LARGEST_WAVE = 4, 16  # files that are read before the cut-off is looked at again
 
 
@@ -291,8 +295,15 @@ class TopRows:
     uses: IndexUses
     use_indexes: bool
 
-    def find(self, candidates: Candidates) -> tuple[BestRows, list[ReadResult]]:
-        """The best rows with their sort columns, in order, and what was read to find them."""
+    def find(
+        self, candidates: Candidates, check: Callable[[], None] = _do_nothing
+    ) -> tuple[BestRows, list[ReadResult]]:
+        """The best rows with their sort columns, in order, and what was read to find them.
+
+        Args:
+            candidates: The files and rows that may match.
+            check: Is called before each round of reads; what it raises is passed on.
+        """
         columns = list(dict.fromkeys(key.column for key in self.keys))
         nothing = np.zeros(0, np.int64)
         best = BestRows(self.reader.empty(columns), nothing, nothing)
@@ -300,6 +311,7 @@ class TopRows:
         finder, cut, left = self._begin(candidates)
         wave = _FIRST_WAVE
         while len(left):
+            check()
             some = left.slice(0, wave).in_order()
             chosen = np.zeros(0, np.int64)
             if finder is not None:

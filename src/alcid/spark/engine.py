@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from alcid._arrays import Int64Array
 from alcid.config import Settings, using
+from alcid.formats.deletion_vector import DeletionVector
 from alcid.scan import ReadPlan, Scan, ScanPlan
 from alcid.spark import jvm
 from alcid.spark.errors import job_errors
@@ -16,6 +17,7 @@ from alcid.spark.jvm.threads import described
 from alcid.spark.reading import count_by_spark, strategy_of, to_spark
 from alcid.spark.rows import DataFrameRows
 from alcid.spark.session import require_version
+from alcid.tables.base import find_matching
 from alcid.tables.engine import Items, Task
 from alcid.tables.progress import ReportProgress, no_progress
 
@@ -29,6 +31,8 @@ class SparkEngine:
     """A Spark session, as tables use it."""
 
     has_spark = True
+    delete_bytes: int | None = 64 << 20
+    """Bytes that the driver reads to find deleted rows; where there are more, tasks do it."""
 
     def __init__(self, session: SparkSession, name: str = "") -> None:
         """Use a session; any of a supported Spark will do.
@@ -84,12 +88,15 @@ class SparkEngine:
             return counted
         return sum(self.map(_count_rows, plan.read_plan(), plan.sizes))
 
+    def find(self, plan: ScanPlan) -> Mapping[int, DeletionVector]:
+        """The positions of the rows that match, by tasks."""
+        return find_matching(plan, self)
+
     def note(self, scan: Scan) -> str | None:
         """How `to_spark` reads, and why."""
-        strategy = strategy_of(self.session, scan)
-        return None if strategy is None else str(strategy)
+        return str(strategy_of(self.session, scan))
 
 
 def _count_rows(task: Task[ReadPlan]) -> int:
     """How many rows of the candidates match."""
-    return sum(map(len, task.items.read(range(len(task.items.candidates)))))
+    return sum(map(len, task.items.read()))

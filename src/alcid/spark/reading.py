@@ -27,6 +27,7 @@ from alcid.errors import UnsupportedError, require
 from alcid.expressions import Constant
 from alcid.options import match_column
 from alcid.scan import ReadPlan, Scan, ScanPlan, TableFiles, table_schema
+from alcid.scan.execution import small_bytes
 from alcid.scan.sorting import SortKey
 from alcid.spark import jvm
 from alcid.spark.jobs import over_tasks, split_by_bytes, tasks_of
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructField
 
 MAX_TOP_ROWS = 100_000
-"""Rows of an answer with a limit, up to which the driver finds them."""
+"""Rows of an answer with a limit, up to which the driver looks for them before tasks do."""
 _DRIVER_ROWS = 1 << 16  # each takes Spark some microseconds to take over from the driver
 _DENSE_FRACTION = 0.5
 """From this fraction of the bytes on, Spark's own reader is faster."""
@@ -65,8 +66,13 @@ class ReadStrategy:
         return f"rows are read {by[self.name]}: {self.why}"
 
 
-def choose_strategy(plan: ScanPlan, *, has_s3a: bool) -> ReadStrategy:
-    """Choose by what is left to be read; `has_s3a`: Spark's own reader can read from S3.
+def choose_strategy(plan: ScanPlan, *, has_s3a: bool, in_driver: bool = True) -> ReadStrategy:
+    """Choose by what is left to be read.
+
+    Args:
+        plan: The rows.
+        has_s3a: Whether Spark's own reader can read from S3.
+        in_driver: Whether this process may read them.
 
     Raises:
         UnsupportedError: There is a column that only Spark's own reader reads as Spark does, and it
@@ -81,7 +87,7 @@ def choose_strategy(plan: ScanPlan, *, has_s3a: bool) -> ReadStrategy:
             )
         return ReadStrategy("Spark", special)
     read = int(plan.sizes.sum())
-    if plan.is_small and plan.expected_rows <= _DRIVER_ROWS:
+    if in_driver and plan.is_small and plan.expected_rows <= _DRIVER_ROWS:
         return ReadStrategy("driver", f"about {_megabytes(read)} at most to read")
     whole = int(plan.whole_sizes.sum())
     if read < _DENSE_FRACTION * whole:
@@ -126,7 +132,7 @@ def _obstacle(plan: ScanPlan, has_s3a: bool) -> str:
     scheme, _, path = table.location.rpartition("://")
     if not all(map(table.has_pages, files.tolist())):
         return "some files are not Parquet"
-    if any(table.deletions.get(file) for file in files.tolist()):
+    if plan.pending is not None or any(table.deletions.get(file) for file in files.tolist()):
         return "some rows are deleted"
     if scheme == "s3" and not has_s3a:
         return "Spark cannot read s3a:// (the jar hadoop-aws is not there)"
@@ -226,9 +232,12 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     if is_whole and not names:
         return spark.range(scan.count()).select()
     strategy = strategy_of(spark, scan)
-    if is_whole and (strategy is None or strategy.name == "driver"):
-        return _from_arrow(spark, scan.to_arrow()).select(*map(quoted, names))
-    if strategy is None or strategy.name == "driver":
+    if is_whole and strategy.name == "driver":
+        answer = scan.to_arrow() if limit is None else scan.first_rows()
+        if answer is not None:
+            return _from_arrow(spark, answer).select(*map(quoted, names))
+        strategy = _choose_strategy(spark, plan, in_driver=False)
+    if strategy.name == "driver":
         rows = _from_arrow(spark, plan.to_arrow())
     elif strategy.name == "tasks":
         rows = _from_tasks(spark, plan)
@@ -244,12 +253,15 @@ def to_spark(spark: SparkSession, scan: Scan, *, filtered: bool = True) -> DataF
     return rows.select(*map(quoted, names))
 
 
-def strategy_of(spark: SparkSession, scan: Scan) -> ReadStrategy | None:
-    """How the rows of a scan are read; None if the driver finds them, as they are few."""
+def strategy_of(spark: SparkSession, scan: Scan) -> ReadStrategy:
+    """How the rows of a scan are read."""
     plan, is_whole = scan.plan()
     limit = scan.query.limit
-    if is_whole and limit is not None and limit <= MAX_TOP_ROWS and not only_for_spark(plan):
-        return None
+    if plan.pending is None and (
+        is_whole and limit is not None and limit <= MAX_TOP_ROWS and not only_for_spark(plan)
+    ):
+        most = _megabytes(small_bytes(remote=plan.files.remote))
+        return ReadStrategy("driver", f"{limit:,} rows at most, or by tasks beyond {most}")
     return _choose_strategy(spark, plan)
 
 
@@ -261,9 +273,12 @@ def count_by_spark(spark: SparkSession, plan: ScanPlan) -> int | None:
     return int(_from_files(spark, plan).where(str(plan.where)).count())
 
 
-def _choose_strategy(spark: SparkSession, plan: ScanPlan) -> ReadStrategy:
+def _choose_strategy(
+    spark: SparkSession, plan: ScanPlan, *, in_driver: bool = True
+) -> ReadStrategy:
     is_s3 = plan.table.location.startswith("s3://")
-    return choose_strategy(plan, has_s3a=is_s3 and jvm.has_class(spark, _S3A))
+    has_s3a = is_s3 and jvm.has_class(spark, _S3A)
+    return choose_strategy(plan, has_s3a=has_s3a, in_driver=in_driver)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,14 +296,13 @@ class ReadTasks:
         """The rows of a task, in the types that Spark takes."""
         schema = arrow_for_spark(table_schema(plan.files, plan.columns))
         with using(self.settings):
-            for part in plan.read(range(len(plan.candidates))):
+            for part in plan.read():
                 yield from conform_batches(part.table, schema)
 
 
 def split_plan(plan: ScanPlan, cores: int) -> list[ReadPlan]:
     """What each task reads, without the files of the others."""
-    whole = plan.read_plan()
-    return [whole.part(positions) for positions in split_by_bytes(whole.sizes, cores)]
+    return [plan.part(positions) for positions in split_by_bytes(plan.sizes, cores)]
 
 
 def _from_arrow(spark: SparkSession, rows: pa.Table) -> DataFrame:

@@ -23,13 +23,15 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.scan import Explanation, Query, ReadPlan, Scan, ScanPlan, TableFiles, table_schema
 from alcid.storage import Storage, retry
 from alcid.tables.engine import Engine, Task, Threads
-from alcid.tables.progress import Progress, track_progress
+from alcid.tables.progress import Progress, ReportProgress, no_progress, track_progress
 
 if TYPE_CHECKING:
     from alcid.advise import Advice, QueryInput
     from alcid.tables.reports import IndexInfo
 
 Files = TypeVar("Files", bound=TableFiles)
+
+_NO_ROWS = DeletionVector()
 
 
 class Table(ABC, Generic[Files]):
@@ -228,15 +230,25 @@ def find_rows(
     undecided = ~(plan.candidates.exact & is_certain)
     rest = replace(plan, candidates=plan.candidates.filter(undecided))
     engine = Threads() if rest.is_small else table.engine
-    items, sizes = rest.read_plan(), rest.sizes
-    shown = progress if len(sizes) else False
-    with table.engine.settings(), track_progress(shown, "looking for rows", len(sizes)) as report:
-        parts = engine.map(find_in_task, items, sizes, report) if len(sizes) else []
-    vectors = [vector for part in parts for vector in part]
-    matching |= dict(zip(rest.candidates.files.tolist(), vectors, strict=True))
+    shown = progress if len(rest) else False
+    with table.engine.settings(), track_progress(shown, "looking for rows", len(rest)) as report:
+        matching |= find_matching(rest, engine, report)
     return FoundRows(
         plan.table, {file: matching[file] for file in sorted(matching) if matching[file]}
     )
+
+
+def find_matching(
+    plan: ScanPlan, engine: Engine, report: ReportProgress = no_progress
+) -> dict[int, DeletionVector]:
+    """The positions of the rows that match, by file, found by the tasks of an engine."""
+    if not len(plan):
+        return {}
+    matching: dict[int, DeletionVector] = {}
+    for part in engine.map(find_in_task, plan.read_plan(), plan.sizes, report):
+        for file, rows in part.items():
+            matching[file] = matching[file] | rows if file in matching else rows
+    return matching
 
 
 def _plan_rows(table: Table[Any], where: str | Predicate) -> ScanPlan:
@@ -258,18 +270,18 @@ def _known(plan: ScanPlan) -> Iterator[tuple[int, DeletionVector]]:
         yield file, DeletionVector(rows)
 
 
-def find_in_task(task: Task[ReadPlan]) -> list[DeletionVector]:
-    """The positions of the rows that match, for each candidate; for `Engine.map`."""
-    count = len(task.items.candidates)
-    vectors = [DeletionVector()] * count
-    reported = 0
-    for part in task.items.read(range(count)):
-        files, positions = part.rows.files, part.rows.positions
-        for file in np.unique(files).tolist():
-            vectors[file] = vectors[file] | DeletionVector(positions[files == file])
-        # They come in order, but for few, so that those before the last are done.
-        done = max(reported, int(files.max(initial=0)))
-        task.report(done - reported, len(files))
-        reported = done
-    task.report(count - reported, 0)
+def find_in_task(task: Task[ReadPlan]) -> dict[int, DeletionVector]:
+    """The positions of the rows that match, by the file's number in the table."""
+    vectors: dict[int, DeletionVector] = {}
+    plan = task.items
+    for items, parts in plan.read_items():
+        rows = 0
+        for part in parts:
+            files, positions = part.rows.files, part.rows.positions
+            for file in np.unique(files).tolist():
+                number = file if plan.numbers is None else int(plan.numbers[file])
+                matching = DeletionVector(positions[files == file])
+                vectors[number] = vectors.get(number, _NO_ROWS) | matching
+            rows += len(files)
+        task.report(items, rows)
     return vectors

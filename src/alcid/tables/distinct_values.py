@@ -40,11 +40,14 @@ import pyarrow.compute as pc
 from alcid._arrays import BoolArray, Int64Array, plain
 from alcid.datafiles.parquet.decoding import int96_as
 from alcid.errors import FileGoneError, FormatError, LimitError, OptionError, UnsupportedError
+from alcid.expressions import Constant
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.puffin import THETA_SKETCH, PuffinReader, create
 from alcid.formats.puffin.writer import DISTINCT_VALUES, created_by
 from alcid.formats.theta import ThetaSketch
-from alcid.scan import Column, DataFiles, TableFiles
+from alcid.scan import Column, DataFiles, ReadPlan, TableFiles
+from alcid.scan.candidates import Candidates
+from alcid.scan.deletes import PendingDeletes
 from alcid.storage import Listing
 from alcid.storage.threads import in_order
 from alcid.tables.bundle_folder import STATISTICS_PREFIX, BundleFolder, new_name, written_at
@@ -299,15 +302,44 @@ def count_columns(
     if isinstance(columns, str):
         raise OptionError("columns: found text, expected a list of names")
     chosen = countable(files, columns)
+    counts = {name: _Counted() for name in chosen}
+    partitions = files.columns.partitions
+    inside = {name: kind for name, kind in chosen.items() if name not in partitions}
+    read = np.arange(len(files.sizes))
+    pending = None if engine.delete_bytes is None else files.pending_deletes(read)
+    if pending is not None and int(pending.sizes.sum()) > (engine.delete_bytes or 0):
+        rows = _count_live_rows(files, engine, pending, inside, counts, progress)
+    else:
+        rows = _count_files(files, engine, previous, inside, counts, progress)
+    for name in chosen.keys() - inside.keys():
+        counts[name] = _count_partition(files.partitions.column(name), rows)
+    for name, counted in list(counts.items()):
+        if counted.problem and columns is not None:
+            raise UnsupportedError(f"column {name}: {counted.problem}")
+        if counted.problem:
+            del counts[name]
+    return int(rows.sum()), [
+        ColumnCount(name, str(chosen[name]), counted.sketch, counted.nulls)
+        for name, counted in counts.items()
+    ]
+
+
+def _count_files(
+    files: TableFiles,
+    engine: Engine,
+    previous: PreviousCounts | None,
+    inside: Mapping[str, DataType],
+    counts: _Counts,
+    progress: Progress | bool | None,
+) -> Int64Array:
+    """Count the values of columns file by file; the live rows of each file."""
     read = np.arange(len(files.sizes))
     files.load_deletions(read)
     deletions = dict(files.deletions)
     rows = files.rows.copy()
     for file, deleted in deletions.items():
         rows[file] -= deleted.cardinality
-    counts = {name: _Counted() for name in chosen}
-    inside = [name for name in chosen if name not in files.columns.partitions]
-    if previous is not None and previous.has({name: chosen[name] for name in inside}):
+    if previous is not None and previous.has(inside):
         read = np.flatnonzero(previous.is_new)
         for name in inside:
             counts[name] = _Counted(previous.counts[name].sketch, previous.counts[name].nulls)
@@ -323,17 +355,45 @@ def count_columns(
             ):
                 for name, counted in part.items():
                     counts[name].add(counted)
-    for name in set(chosen) - set(inside):
-        counts[name] = _count_partition(files.partitions.column(name), rows)
-    for name, counted in list(counts.items()):
-        if counted.problem and columns is not None:
-            raise UnsupportedError(f"column {name}: {counted.problem}")
-        if counted.problem:
-            del counts[name]
-    return int(rows.sum()), [
-        ColumnCount(name, str(chosen[name]), counted.sketch, counted.nulls)
-        for name, counted in counts.items()
-    ]
+    return rows
+
+
+def _count_live_rows(
+    files: TableFiles,
+    engine: Engine,
+    pending: PendingDeletes,
+    inside: Mapping[str, DataType],
+    counts: _Counts,
+    progress: Progress | bool | None,
+) -> Int64Array:
+    """The same, by tasks that find deleted rows first."""
+    every = Candidates.whole(np.flatnonzero(files.rows))
+    plan = ReadPlan(files, Constant(True), (), [*inside], every, True, files.deletions, pending)
+    rows = np.zeros(len(files.sizes), np.int64)
+    with track_progress(progress if len(plan) else False, "counting", len(plan)) as report:
+        parts = engine.map(count_live, plan, plan.sizes, report) if len(plan) else []
+    for of_files, of_columns in parts:
+        for file, count in of_files.items():
+            rows[file] += count
+        for name, counted in of_columns.items():
+            counts[name].add(counted)
+    return rows
+
+
+def count_live(task: Task[ReadPlan]) -> tuple[dict[int, int], _Counts]:
+    """The live rows of each file, and the values of the columns in them; for `Engine.map`."""
+    plan = task.items
+    rows: dict[int, int] = {}
+    counts = {name: _Counted() for name in plan.columns}
+    for items, parts in plan.read_items():
+        for part in parts:
+            for file, count in zip(*np.unique(part.rows.files, return_counts=True), strict=True):
+                number = int(file if plan.numbers is None else plan.numbers[file])
+                rows[number] = rows.get(number, 0) + int(count)
+            for name in plan.columns:
+                counts[name].add(_count_values(part.table.column(name)))
+        task.report(items, 0)
+    return rows, counts
 
 
 def countable(files: TableFiles, columns: Collection[str] | None) -> dict[str, DataType]:
@@ -416,12 +476,15 @@ class StatisticsWork:
             if live is not None:
                 values = values.filter(pa.array(live))
             try:
-                values = values.cast(files.columns.columns[name].arrow_type)
-                counts[name] = _Counted(ThetaSketch.of(values), plain(values).null_count)
+                counts[name] = _count_values(values.cast(files.columns.columns[name].arrow_type))
             except (pa.ArrowException, UnsupportedError) as error:
                 problem = f"{files.paths[file].as_py()}: {str(error).splitlines()[0]}"
                 counts[name] = _Counted(problem=problem)
         return counts
+
+
+def _count_values(values: pa.ChunkedArray) -> _Counted:
+    return _Counted(ThetaSketch.of(values), plain(values).null_count)
 
 
 def _count_partition(values: pa.ChunkedArray, rows: Int64Array) -> _Counted:

@@ -8,7 +8,7 @@ killed, or one that does a task for the second time, does no harm: only results 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from alcid._arrays import Int64Array
 from alcid.errors import UnsupportedError
+from alcid.formats.deletion_vector import DeletionVector
 from alcid.scan import Scan, ScanEngine, ScanPlan
 from alcid.tables.progress import ReportProgress, no_progress
 from alcid.tables.rows import ArrowRows, RowSource
@@ -100,6 +101,7 @@ class Threads:
     """This process, with as many threads as there are cores."""
 
     has_spark = False
+    delete_bytes: int | None = None
 
     def __init__(self, like: Engine | None = None) -> None:
         """Work with the settings of another engine; by default with those of `alcid.config`."""
@@ -143,6 +145,10 @@ class Threads:
     def count(self, _plan: ScanPlan) -> int | None:
         """Reading is the scan's own work."""
         return None
+
+    def find(self, plan: ScanPlan) -> Mapping[int, DeletionVector]:
+        """Nothing is left to be found: `delete_bytes` has no limit."""
+        raise AssertionError(plan)
 
     def note(self, _scan: Scan) -> str | None:
         """Nothing to say."""

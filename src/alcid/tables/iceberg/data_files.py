@@ -15,13 +15,14 @@ import pyarrow as pa
 from alcid._arrays import Int64Array
 from alcid.datafiles.parquet import Coalescing, ParquetScan, ReadReport
 from alcid.datafiles.parquet.columns import FileColumn, file_columns
-from alcid.datafiles.parquet.decoding import rows_without_columns
+from alcid.datafiles.parquet.decoding import int96_as, rows_without_columns
 from alcid.errors import UnsupportedError, require
 from alcid.formats.source import ReadMany, read_each
 from alcid.scan import Bounds, FileScan, TableColumns
 from alcid.storage import Listing, Storage
 from alcid.tables.casts import convert
 from alcid.tables.iceberg.field_ids import IdColumn, NameMapping, ProjectedField, columns_by_id
+from alcid.tables.iceberg.metadata.schema import Field
 from alcid.tables.open_files import OpenFiles, footer_bounds, take_values
 
 
@@ -222,6 +223,14 @@ class IdFiles(OpenFiles):
         """A file with columns of an older schema."""
         (scan,) = self._open([file])
         return self._conform(file, scan, wanted)
+
+    def read_fields(self, file: int, fields: Sequence[Field]) -> pa.Table:
+        """All rows of some columns of a file; the table may have dropped them."""
+        projected = {str(field.id): ProjectedField.of(field) for field in fields}
+        scan = self.conformed(file, projected)
+        with int96_as(self.int96_unit):
+            rows = scan.read(None, list(projected), read_ranges=self.read_ranges)
+        return rows.rename_columns([field.name for field in fields])
 
     def group_bounds(
         self, file: int, scan: FileScan, columns: Collection[str]

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from alcid._arrays import BoolArray, Int8Array, Int64Array
-from alcid.datafiles.parquet.decoding import int96_as
 from alcid.errors import AlcidError, DamagedIndexWarning, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.index.bundle import BundleSet, State, Statistics
@@ -23,11 +22,16 @@ from alcid.tables.iceberg.bounds import BucketedBounds, FilePartitions, column_m
 from alcid.tables.iceberg.bundles import SnapshotBundles, match_bundles
 from alcid.tables.iceberg.catalog import OwnQuery
 from alcid.tables.iceberg.data_files import AS_TABLE, IdFiles, Projection
-from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
-from alcid.tables.iceberg.field_ids import NameMapping, ProjectedField, SchemaGroups
+from alcid.tables.iceberg.deletes import (
+    DeleteColumns,
+    IcebergDeletes,
+    TableDeletes,
+    delete_problem,
+)
+from alcid.tables.iceberg.field_ids import NameMapping, SchemaGroups
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
-from alcid.tables.iceberg.metadata.schema import Field, Schema
+from alcid.tables.iceberg.metadata.schema import Schema
 from alcid.tables.iceberg.metadata.table_metadata import Snapshot, TableMetadata
 from alcid.tables.iceberg.metadata.transforms import has_buckets
 from alcid.tables.open_files import PlacedColumn, known_layouts, places_of
@@ -106,7 +110,7 @@ class IcebergFiles(IdFiles):
         self.deletions: TableDeletes | Mapping[int, DeletionVector] = (
             {}
             if self.delegated_reason
-            else TableDeletes(entries, metadata, file_io, self._read_fields)
+            else TableDeletes(entries, DeleteColumns.of(metadata), file_io, self.read_fields)
         )
         self.indexes = _GroupedIndexes(self.bundles, file_io, storage, group_of != AS_TABLE)
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
@@ -154,6 +158,12 @@ class IcebergFiles(IdFiles):
         """Read the delete files of some data files."""
         if isinstance(self.deletions, TableDeletes):
             self.deletions.load(files)
+
+    def pending_deletes(self, files: Int64Array) -> IcebergDeletes | None:
+        """The deleted rows of some data files, as far as they are not loaded."""
+        if isinstance(self.deletions, TableDeletes):
+            return self.deletions.pending(files, self)
+        return None
 
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """The bounds of a column, by its name in files, where it has this type."""
@@ -205,14 +215,6 @@ class IcebergFiles(IdFiles):
                 both = pa.concat_arrays([values, bundled.values.cast(statistics_type(data_type))])
                 values = both.take(pa.array(positions))
         return values
-
-    def _read_fields(self, file: int, fields: Sequence[Field]) -> pa.Table:
-        """All rows of some columns of a file; the table may have dropped them."""
-        projected = {str(field.id): ProjectedField.of(field) for field in fields}
-        scan = self.conformed(file, projected)
-        with int96_as(self.int96_unit):
-            rows = scan.read(None, list(projected), read_ranges=self.read_ranges)
-        return rows.rename_columns([field.name for field in fields])
 
     def _known_layouts(
         self, wanted: Sequence[tuple[int, str]]

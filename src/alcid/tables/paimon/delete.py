@@ -234,8 +234,8 @@ class RewriteWork:
     def __call__(self, task: Task[ReadPlan]) -> list[WrittenData]:
         """Rewrite the files of a task, each by itself."""
         written: list[WrittenData] = []
-        for position in range(len(task.items.candidates)):
-            tables = (part.table for part in task.items.read([position]))
+        for item in range(len(task.items)):
+            tables = (part.table for part in task.items.part(np.array([item])).read())
             batches = (batch for rows in tables for batch in rows.to_batches())
             files = list(self.job.write(batches))
             written += files

@@ -6,19 +6,25 @@ found by merging, for those files that a plan has left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Protocol
 
 import numpy as np
 
-from alcid._arrays import Int64Array
+from alcid._arrays import Int64Array, split_by
 from alcid.errors import FormatError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile, DeletionVectorRange
+from alcid.scan.deletes import DecidedRows, resolve_all
 from alcid.storage import Storage
 from alcid.storage.threads import wait_for_each
 from alcid.tables.paimon.data_files import DataPlace, PlacedFile
+from alcid.tables.paimon.merge_units import (
+    MergeTable,
+    MergeUnit,
+    merge_unit,
+    without_statistics,
+)
 from alcid.tables.paimon.metadata.table_state import DELETION_VECTORS, IndexEntry
 
 INDEX_FOLDER = "index/"
@@ -103,23 +109,132 @@ def stored_vectors(
     return stored
 
 
-class MergedRows(Protocol):
-    """Rows that newer rows of other files supersede."""
+def read_stored(
+    storage: Storage, stored: Mapping[int, StoredVector], rows: Mapping[int, int]
+) -> dict[int, DeletionVector]:
+    """Read vectors, by the numbers of their files; those of an index file in few requests.
 
-    def files(self) -> frozenset[int]:
-        """The files of which rows may be superseded."""
+    Args:
+        storage: The storage of the index files.
+        stored: Where the vectors are.
+        rows: How many rows each file has.
 
-    def load(
-        self,
-        files: Int64Array,
-        stored: Callable[[Sequence[int]], Mapping[int, DeletionVector]],
-    ) -> dict[int, DeletionVector]:
-        """The deleted rows of some files and those merged with them.
+    Raises:
+        FormatError: A vector is damaged, or one of two: a deleted row must not come back.
+    """
+    by_path: dict[str, list[int]] = {}
+    for file, location in stored.items():
+        if location.problem is not None:
+            raise location.problem
+        by_path.setdefault(location.path, []).append(file)
 
-        Args:
-            files: The files.
-            stored: Returns the deletion vectors that the table has of files.
+    def read(path: str) -> dict[int, DeletionVector]:
+        numbers = {stored[file].range.data_file: file for file in by_path[path]}
+        with DeletionVectorFile.open(storage.source(path)) as opened:
+            vectors = opened.read_all(stored[file].range for file in by_path[path])
+        return {numbers[name]: vector for name, vector in vectors.items()}
+
+    deleted: dict[int, DeletionVector] = {}
+    for vectors in wait_for_each(read, by_path, remote=storage.remote):
+        for file, vector in vectors.items():
+            if vector.last is not None and vector.last >= rows[file]:
+                raise FormatError(
+                    f"deleted row of {stored[file].range.data_file}",
+                    file=stored[file].path,
+                    offset=stored[file].range.offset,
+                    found=vector.last,
+                    expected=f"below {rows[file]}",
+                )
+            deleted[file] = vector
+    return deleted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merges:
+    """The files of a table that are merged on read."""
+
+    table: MergeTable
+    files: Sequence[PlacedFile]
+    """All files that a read sees."""
+    units: Sequence[MergeUnit]
+
+    @property
+    def merged(self) -> frozenset[int]:
+        """The files that are merged with others, by number."""
+        return frozenset(file for unit in self.units for file in unit.files.tolist())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PaimonDeletes:
+    """Deleted rows that are not looked for yet: vectors to read, and files to merge; it pickles."""
+
+    storage: Storage
+    vectors: Mapping[int, StoredVector]
+    """Vectors of files of the units, by the number of the file."""
+    rows: Mapping[int, int]
+    """How many rows these files have."""
+    vector_units: Sequence[Int64Array]
+    """Files with a vector that are not merged."""
+    merge_units: Sequence[MergeUnit] = ()
+    table: MergeTable | None = None
+    files: Mapping[int, PlacedFile] = field(default_factory=dict)
+    """The files that are merged."""
+    loaded: Mapping[int, DeletionVector] = field(default_factory=dict)
+    """Vectors that were read before."""
+
+    @property
+    def units(self) -> list[Int64Array]:
+        """The data files of each unit."""
+        return [*self.vector_units, *(unit.files for unit in self.merge_units)]
+
+    @property
+    def sizes(self) -> Int64Array:
+        """The bytes of vectors and key columns."""
+        vectors = [
+            sum(self.vectors[file].range.length for file in unit.tolist())
+            for unit in self.vector_units
+        ]
+        return np.array([*vectors, *(unit.size for unit in self.merge_units)], np.int64)
+
+    def take(self, units: Int64Array) -> PaimonDeletes:
+        """Some of the units, with the vectors and files of these."""
+        count = len(self.vector_units)
+        vector_units = [self.vector_units[unit] for unit in units[units < count].tolist()]
+        merge_units = [self.merge_units[unit - count] for unit in units[units >= count].tolist()]
+        merged = {file for unit in merge_units for file in unit.files.tolist()}
+        files = merged.union(*(unit.tolist() for unit in vector_units))
+        return PaimonDeletes(
+            self.storage,
+            {file: self.vectors[file] for file in files & self.vectors.keys()},
+            {file: self.rows[file] for file in files & self.rows.keys()},
+            vector_units,
+            merge_units,
+            self.table if merge_units else None,
+            {file: self.files[file] for file in merged},
+        )
+
+    def resolve(self, unit: int) -> dict[int, DecidedRows]:
+        """Read the vectors of a unit, and merge its files.
+
+        Raises:
+            FormatError: A vector or a data file is damaged.
         """
+        files = self.units[unit].tolist()
+        missing = {
+            file: self.vectors[file]
+            for file in files
+            if file in self.vectors and file not in self.loaded
+        }
+        deleted = {file: self.loaded[file] for file in files if file in self.loaded}
+        deleted |= read_stored(self.storage, missing, self.rows)
+        if unit < len(self.vector_units):
+            return {file: DecidedRows(deleted[file]) for file in files}
+        assert self.table is not None
+        merged = self.merge_units[unit - len(self.vector_units)]
+        return merge_unit(self.table, merged, self.files, deleted)
+
+
+_VECTOR_UNIT_ROWS = 1 << 20  # rows of files whose vectors are read together
 
 
 class TableVectors(Mapping[int, DeletionVector]):
@@ -130,14 +245,51 @@ class TableVectors(Mapping[int, DeletionVector]):
         storage: Storage,
         stored: Mapping[int, StoredVector],
         rows: Int64Array,
-        merges: MergedRows | None = None,
+        merges: Merges | None = None,
     ) -> None:
         """Take the vectors, and the number of rows of each file; nothing is read yet."""
         self._storage, self._stored, self._rows, self._merges = storage, stored, rows, merges
-        self._merged = frozenset() if merges is None else merges.files()
+        self._merged = frozenset[int]() if merges is None else merges.merged
+        self._merge_units: Sequence[MergeUnit] = () if merges is None else merges.units
         self._read_vectors: dict[int, DeletionVector] = {}
         self._loaded: dict[int, DeletionVector] = {}
         self._loading = Lock()
+
+    def pending(self, files: Int64Array) -> PaimonDeletes | None:
+        """The deleted rows of some files that are not loaded; None: all of them are."""
+        missing = [
+            file
+            for file in files.tolist()
+            if file not in self._loaded and (file in self._stored or file in self._merged)
+        ]
+        if not missing:
+            return None
+        alone = np.array([file for file in missing if file not in self._merged], np.int64)
+        numbers = (np.cumsum(self._rows[alone]) - self._rows[alone]) // _VECTOR_UNIT_ROWS
+        vector_units = split_by(alone, numbers) if len(alone) else []
+        merge_units: list[MergeUnit] = []
+        placed: dict[int, PlacedFile] = {}
+        if self._merges is not None:
+            wanted = self._merged.intersection(missing)
+            merge_units = [
+                unit for unit in self._merge_units if not wanted.isdisjoint(unit.files.tolist())
+            ]
+            placed = {
+                file: without_statistics(self._merges.files[file])
+                for unit in merge_units
+                for file in unit.files.tolist()
+            }
+        every = {*missing, *placed}
+        return PaimonDeletes(
+            self._storage,
+            {file: self._stored[file] for file in every & self._stored.keys()},
+            {file: int(self._rows[file]) for file in every},
+            vector_units,
+            merge_units,
+            None if self._merges is None else self._merges.table,
+            placed,
+            self._read_vectors,
+        )
 
     def load(self, files: Int64Array) -> None:
         """Read vectors of some files, and merge those that have to be.
@@ -146,46 +298,25 @@ class TableVectors(Mapping[int, DeletionVector]):
             FormatError: A vector is damaged, or one of two: a deleted row must not come back.
         """
         with self._loading:
-            missing = [
-                file
-                for file in files.tolist()
-                if file not in self._loaded and (file in self._stored or file in self._merged)
-            ]
-            deleted = self.stored(missing)
-            merged = np.array([file for file in missing if file in self._merged], np.int64)
-            if self._merges is not None and len(merged):
-                deleted |= self._merges.load(merged, self.stored)
-            self._loaded.update(deleted)
-
-    def _read(self, files: Sequence[int]) -> None:
-        by_path: dict[str, list[int]] = {}
-        for file in files:
-            if file in self._stored and file not in self._read_vectors:
-                if (problem := self._stored[file].problem) is not None:
-                    raise problem
-                by_path.setdefault(self._stored[file].path, []).append(file)
-
-        def read(path: str) -> dict[int, DeletionVector]:
-            numbers = {self._stored[file].range.data_file: file for file in by_path[path]}
-            with DeletionVectorFile.open(self._storage.source(path)) as opened:
-                vectors = opened.read_all(self._stored[file].range for file in by_path[path])
-            return {numbers[name]: vector for name, vector in vectors.items()}
-
-        for vectors in wait_for_each(read, by_path, remote=self._storage.remote):
-            for file, vector in vectors.items():
-                self._check(file, vector)
-                self._read_vectors[file] = vector
-
-    def _check(self, file: int, vector: DeletionVector) -> None:
-        if vector.last is not None and vector.last >= self._rows[file]:
-            stored = self._stored[file]
-            raise FormatError(
-                f"deleted row of {stored.range.data_file}",
-                file=stored.path,
-                offset=stored.range.offset,
-                found=vector.last,
-                expected=f"below {self._rows[file]}",
+            pending = self.pending(files)
+            if pending is None:
+                return
+            self._read(pending.vectors)
+            resolved = resolve_all(pending, remote=self._storage.remote)
+            others = [unit for unit in self._merge_units if unit not in pending.merge_units]
+            partly = {file for unit in others for file in unit.files.tolist()}
+            self._loaded.update(
+                (file, rows) for file, rows in resolved.items() if file not in partly
             )
+
+    def _read(self, files: Iterable[int]) -> None:
+        missing = {
+            file: self._stored[file]
+            for file in files
+            if file in self._stored and file not in self._read_vectors
+        }
+        rows = {file: int(self._rows[file]) for file in missing}
+        self._read_vectors |= read_stored(self._storage, missing, rows)
 
     def __getitem__(self, file: int) -> DeletionVector:
         if file not in self._stored and file not in self._merged:

@@ -28,12 +28,17 @@ from alcid.tables.paimon.data_files import (
     INT96_UNIT,
     DataPlace,
     place_files,
-    read_present,
     table_paths,
 )
-from alcid.tables.paimon.deletion_vectors import TableVectors, stored_vectors
+from alcid.tables.paimon.deletion_vectors import (
+    Merges,
+    PaimonDeletes,
+    TableVectors,
+    stored_vectors,
+)
 from alcid.tables.paimon.indexes import PaimonIndexes
-from alcid.tables.paimon.merge_on_read import LevelMerges, NotCompacted, visible_entries
+from alcid.tables.paimon.merge_on_read import NotCompacted, visible_entries
+from alcid.tables.paimon.merge_units import MergeTable, plan_units
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.records import uncollected
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
@@ -213,11 +218,7 @@ class PaimonFiles(OpenFiles):
                 place=place,
             ),
             rows,
-            LevelMerges(
-                self.placed, schema, schemas, options, self._read, merge_on_read=merge_on_read
-            )
-            if schema.primary_keys
-            else None,
+            self._merges(merge_on_read=merge_on_read) if schema.primary_keys else None,
         )
         self._bounds: dict[tuple[str, DataType], Bounds | None] = {}
 
@@ -259,6 +260,16 @@ class PaimonFiles(OpenFiles):
         """Read the deletion vectors of some files, and merge those that have to be."""
         self.deletions.load(files)
 
+    def pending_deletes(self, files: Int64Array) -> PaimonDeletes | None:
+        """The deleted rows of some files, as far as they are not loaded."""
+        return self.deletions.pending(files)
+
+    def _merges(self, *, merge_on_read: bool) -> Merges:
+        """The files that are merged; with deletion vectors without level 0, unless asked for."""
+        table = MergeTable(self._storage, self.schema, self.schemas, self.options)
+        compacted = self.options.skips_level_0 and not merge_on_read
+        return Merges(table, self.placed, plan_units(table, self.placed, compacted=compacted))
+
     def bounds(self, column: str, data_type: DataType) -> Bounds | None:
         """The bounds of a column, by its name in the files, in all files where it has this type."""
         if (column, data_type) not in self._bounds:
@@ -294,11 +305,6 @@ class PaimonFiles(OpenFiles):
             if columns is None or set(columns) <= set(self.schemas[file.schema_id].names):
                 groups.setdefault((file.schema_id, columns), []).append(number)
         return {kind: np.array(numbers, np.int64) for kind, numbers in groups.items()}
-
-    def _read(self, file: int, columns: Sequence[str]) -> pa.Table:
-        """Columns of a file, system columns included."""
-        (scan,) = self._open([file])
-        return read_present(scan, columns, self._storage)
 
 
 def _is_read(field: Field) -> bool:

@@ -6,7 +6,7 @@
 
 Rows that are superseded, and rows that delete, become deleted positions of their file: then each
 file is read on its own. This is only right for the merge engine `deduplicate`, where a row is never
-made of several.
+made of several. `alcid.tables.paimon.merge_units` reads what is compared here.
 
 Files of a bucket are merged section by section, where a section is files whose key ranges overlap:
 
@@ -38,7 +38,7 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.casts import column_type, convert
 from alcid.tables.key_order import Column, join_columns, rank_rows
 from alcid.tables.paimon.data_files import PlacedFile
-from alcid.tables.paimon.metadata.manifest import BucketId, ManifestEntry
+from alcid.tables.paimon.metadata.manifest import ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import Field, TableSchema
 from alcid.tables.paimon.metadata.statistics import unpack_rows
@@ -459,100 +459,3 @@ def visible_entries(
         [entry for entry in entries if entry.file.level],
         NotCompacted(len(skipped), sum(entry.file.rows for entry in skipped)),
     )
-
-
-class LevelMerges:
-    """Merges the files of a primary-key table, section by section, when it is needed."""
-
-    def __init__(
-        self,
-        files: Sequence[PlacedFile],
-        schema: TableSchema,
-        schemas: Mapping[int, TableSchema],
-        options: TableOptions,
-        read: Callable[[int, Sequence[str]], pa.Table],
-        *,
-        merge_on_read: bool,
-    ) -> None:
-        """Find the sections.
-
-        Args:
-            files: The files that the read sees.
-            schema: The schema of the table.
-            schemas: The schemas of files, by id.
-            options: Options of the table.
-            read: Reads columns of a file by its number, as far as it has them.
-            merge_on_read: Level 0 is seen although there are deletion vectors.
-        """
-        self._files, self._schema, self._schemas = files, schema, schemas
-        self._options, self._read = options, read
-        self._sections = self._plan(compacted=options.skips_level_0 and not merge_on_read)
-        self._section_of = {
-            file: number for number, files in enumerate(self._sections) for file in files.tolist()
-        }
-
-    def _plan(self, *, compacted: bool) -> list[Int64Array]:
-        """The sections that must be merged."""
-        files = self._files
-        levels = np.array([file.file.level for file in files], np.int64)
-        counts = (file.file.delete_rows for file in files)
-        deletes = np.array([-1 if count is None else count for count in counts], np.int64)
-        numbers: dict[BucketId, int] = {}
-        buckets = np.array(
-            [numbers.setdefault(file.entry.bucket_id, len(numbers)) for file in files], np.int64
-        )
-        chosen = np.arange(len(files))
-        if compacted:  # only buckets with rows that delete are merged
-            chosen = np.flatnonzero(np.isin(buckets, buckets[deletes != 0]))
-        if not len(chosen):
-            return []
-        if compacted and self._options.merge_engine != "deduplicate":
-            name = files[int(chosen[0])].path
-            raise UnsupportedError(
-                f"{name}: has rows that delete, and merge-engine={self._options.merge_engine}, "
-                "of which only compacted files without such rows are read"
-            )
-        sections = plan_sections(
-            buckets[chosen],
-            self._keys([files[file].file.min_key for file in chosen.tolist()]),
-            self._keys([files[file].file.max_key for file in chosen.tolist()]),
-        )
-        merged = (chosen[section] for section in sections)
-        return [section for section in merged if not is_raw(section, levels, deletes)]
-
-    def _keys(self, packed: Sequence[bytes]) -> list[pa.Array]:
-        types = [self._schema.types[name] for name in self._schema.key_columns]
-        return unpack_rows(packed, types, file="keys of a manifest")
-
-    def files(self) -> frozenset[int]:
-        """The files that are merged with others."""
-        return frozenset(self._section_of)
-
-    def load(
-        self,
-        files: Int64Array,
-        stored: Callable[[Sequence[int]], Mapping[int, DeletionVector]],
-    ) -> dict[int, DeletionVector]:
-        """The deleted rows of some files and those merged with them."""
-        merged: dict[int, DeletionVector] = {}
-        for number in dict.fromkeys(self._section_of[file] for file in files.tolist()):
-            section = self._sections[number].tolist()
-            deleted = stored(section)
-            rows = [self._key_rows(file, deleted.get(file)) for file in section]
-            vectors = superseded_rows(
-                rows,
-                descending=self._options.sequence_descending,
-                ignore_delete=self._options.ignore_delete,
-            )
-            merged.update(zip(section, vectors, strict=True))
-        return merged
-
-    def _key_rows(self, file: int, deleted: DeletionVector | None) -> KeyRows:
-        return read_key_rows(
-            self._files[file],
-            deleted,
-            schema=self._schema,
-            schemas=self._schemas,
-            options=self._options,
-            read=lambda columns: self._read(file, columns),
-        )

@@ -137,6 +137,9 @@ class FolderFiles(OpenFiles):
     def load_deletions(self, _files: Int64Array, /) -> None:
         """They were given."""
 
+    def pending_deletes(self, _files: Int64Array, /) -> None:
+        """Nothing is left to be found."""
+
     @property
     def traffic(self) -> Traffic:
         """What was read of data and indexes."""

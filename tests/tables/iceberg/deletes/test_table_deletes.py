@@ -13,7 +13,7 @@ import pytest
 
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.iceberg.catalog import RemovedDeletes
-from alcid.tables.iceberg.deletes import TableDeletes, delete_problem
+from alcid.tables.iceberg.deletes import DeleteColumns, TableDeletes, delete_problem
 from alcid.tables.iceberg.deletes.plan import write_vectors
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import Entries
@@ -82,7 +82,7 @@ def entries(tmp_path: Path) -> Entries:
 
 
 def deletes(entries: Entries, folder: Path) -> TableDeletes:
-    return TableDeletes(entries, metadata_of(folder), FileIO(), read_fields)
+    return TableDeletes(entries, DeleteColumns.of(metadata_of(folder)), FileIO(), read_fields)
 
 
 def test_each_file_has_all_that_is_deleted(entries: Entries, tmp_path: Path) -> None:

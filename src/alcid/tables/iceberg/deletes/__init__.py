@@ -5,7 +5,9 @@ All of them become row positions of a data file, which are read only for the fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -14,15 +16,17 @@ import pyarrow.compute as pc
 
 from alcid._arrays import Int64Array
 from alcid.formats.deletion_vector import DeletionVector
+from alcid.scan.deletes import DecidedRows
 from alcid.tables.iceberg.catalog import RemovedDeletes
+from alcid.tables.iceberg.data_files import IdFiles
 from alcid.tables.iceberg.deletes.files import EqualityDeletes, Positions, ReadFields
 from alcid.tables.iceberg.deletes.plan import PUFFIN, DeletePlan, lost_fields, removed_deletes
 from alcid.tables.iceberg.file_io import FileIO
 from alcid.tables.iceberg.metadata.entries import EQUALITY_DELETES, Entries
-from alcid.tables.iceberg.metadata.schema import Field
+from alcid.tables.iceberg.metadata.schema import Field, PartitionSpec
 from alcid.tables.iceberg.metadata.table_metadata import TableMetadata
 
-__all__ = ["TableDeletes", "delete_problem"]
+__all__ = ["DeleteColumns", "IcebergDeletes", "TableDeletes", "delete_problem"]
 
 
 _FORMATS = ("PARQUET", PUFFIN)
@@ -60,30 +64,107 @@ def _all_fields(metadata: TableMetadata) -> dict[int, Field]:
     return {field.id: field for schema in schemas for field in schema.fields}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DeleteColumns:
+    """What delete files refer to: partition specs, and columns by field id."""
+
+    location: str
+    """The location of the table."""
+    specs: Mapping[int, PartitionSpec]
+    fields: Mapping[int, Field]
+    """The columns of all schemas; the current schema wins."""
+
+    @classmethod
+    def of(cls, metadata: TableMetadata) -> DeleteColumns:
+        """Those of a table."""
+        return cls(metadata.location, metadata.specs, _all_fields(metadata))
+
+
+@dataclass(frozen=True, eq=False)
+class IcebergDeletes:
+    """Deleted rows that are not looked for yet: the delete files of data files; it pickles."""
+
+    entries: Entries
+    numbers: Int64Array
+    """The numbers in the table of the data files among the entries."""
+    columns: DeleteColumns
+    file_io: FileIO
+    data: IdFiles
+    """The data files."""
+    units: Sequence[Int64Array]
+    """The data files of each unit."""
+    sizes: Int64Array
+    """The bytes of delete files, and of the columns that are compared with equality deletes."""
+
+    def take(self, units: Int64Array) -> IcebergDeletes:
+        """Some of the units, with the entries of their data files and of what may apply to them."""
+        chosen = [self.units[unit] for unit in units.tolist()]
+        files = np.unique(np.concatenate([np.zeros(0, np.int64), *chosen]))
+        rows = np.searchsorted(self.numbers, files)
+        return IcebergDeletes(
+            self._part(rows),
+            files,
+            self.columns,
+            self.file_io,
+            self.data.part(rows),
+            chosen,
+            self.sizes[units],
+        )
+
+    def resolve(self, unit: int) -> dict[int, DecidedRows]:
+        """Read the delete files of a unit, and compare rows with equality deletes.
+
+        Raises:
+            FormatError: A delete file is damaged, or a data file has two vectors.
+        """
+        rows = np.searchsorted(self.numbers, self.units[unit])
+        part = self.data.part(rows)
+        deletes = TableDeletes(self._part(rows), self.columns, self.file_io, part.read_fields)
+        deletes.load(np.arange(len(rows)))
+        return {
+            file: DecidedRows(deletes[row] if row in deletes else DeletionVector())
+            for row, file in enumerate(self.units[unit].tolist())
+        }
+
+    def _part(self, rows: Int64Array) -> Entries:
+        return Entries(
+            self.entries.data.take(pa.array(rows)),
+            self.entries.deletes.take(pa.array(self._plan.applicable(rows))),
+        )
+
+    @cached_property
+    def _plan(self) -> DeletePlan:
+        return DeletePlan(self.entries, self.columns.specs)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "_plan"}
+
+
 class TableDeletes(Mapping[int, DeletionVector]):
     """The deleted rows of data files that may have any, by the number of the file."""
 
     def __init__(
-        self, entries: Entries, metadata: TableMetadata, file_io: FileIO, read: ReadFields
+        self, entries: Entries, columns: DeleteColumns, file_io: FileIO, read: ReadFields
     ) -> None:
         """Plan which delete files apply, without reading any.
 
         Args:
             entries: The entries of the snapshot; the number of a data file is its row there.
-            metadata: The table metadata.
+            columns: The columns that delete files may name.
             file_io: Opens delete files.
             read: Reads columns of a data file.
 
         Raises:
             FormatError: The entries contradict each other.
         """
-        self._deletes, self._specs = entries.deletes, metadata.specs
-        self._plan = plan = DeletePlan(entries, metadata.specs)
+        self._entries, self._columns, self._file_io = entries, columns, file_io
+        self._deletes, self._specs = entries.deletes, columns.specs
+        self._plan = plan = DeletePlan(entries, columns.specs)
         self._candidates = frozenset(plan.files.tolist())
-        remote = file_io.folder(metadata.location).remote
+        remote = file_io.folder(columns.location).remote
         self._positions = Positions(entries, plan, file_io, remote=remote)
         self._equality = EqualityDeletes(
-            entries.deletes, plan, _all_fields(metadata), file_io, read, remote=remote
+            entries.deletes, plan, columns.fields, file_io, read, remote=remote
         )
         self._loaded: dict[int, DeletionVector] = {}
         self._loading = Lock()
@@ -104,6 +185,24 @@ class TableDeletes(Mapping[int, DeletionVector]):
             self._positions.load(missing)
             for file, rows in zip(missing, self._equality.find(missing), strict=True):
                 self._loaded[file] = self._positions[file] | rows
+
+    def pending(self, files: Int64Array, data: IdFiles) -> IcebergDeletes | None:
+        """The deleted rows of some data files that are not loaded; None: all of them are.
+
+        Args:
+            files: The data files.
+            data: All data files, which tasks open.
+        """
+        missing = [
+            file for file in files.tolist() if file in self._candidates and file not in self._loaded
+        ]
+        if not missing:
+            return None
+        units, sizes = self._plan.units(np.array(missing, np.int64))
+        numbers = np.arange(len(self._entries.data))
+        return IcebergDeletes(
+            self._entries, numbers, self._columns, self._file_io, data, units, sizes
+        )
 
     def positions(self, file: int) -> DeletionVector:
         """The rows deleted by a vector or by position deletes, which a new vector must include."""

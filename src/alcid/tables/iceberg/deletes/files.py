@@ -16,7 +16,7 @@ NaN equals NaN, and -0.0 does not equal 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
@@ -195,8 +195,16 @@ def equal_rows(rows: Sequence[Column], deleted: Sequence[Sequence[Column]]) -> D
     return DeletionVector(np.flatnonzero(is_deleted[row_ranks]))
 
 
+_CHUNK_ROWS: Final = 1 << 21
+"""Rows of equality delete files that are in memory at a time."""
+
+
 class EqualityDeletes:
-    """The rows of data files deleted by equality deletes; each delete file is read once."""
+    """The rows of data files deleted by equality deletes, which are read a chunk at a time.
+
+    Delete files of up to `_CHUNK_ROWS` rows in all are read once. Of more, the columns of a data
+    file are read for each chunk that applies to it.
+    """
 
     def __init__(
         self,
@@ -228,11 +236,39 @@ class EqualityDeletes:
         Raises:
             FormatError: A delete file is damaged.
         """
-        self._load(row for file in files for row in self._plan.equality(file))
-        return run_in_threads(self._find, files, waiting=self._remote)
+        applied = {file: self._plan.equality(file) for file in files}
+        deleted = dict.fromkeys(files, DeletionVector())
+        for chunk in self._chunks(row for rows in applied.values() for row in rows):
+            self._load(chunk)
+            pairs = [
+                (file, compared)
+                for file, rows in applied.items()
+                if (compared := [row for row in rows if row in chunk])
+            ]
+            vectors = run_in_threads(self._find, pairs, waiting=self._remote)
+            for (file, _), vector in zip(pairs, vectors, strict=True):
+                deleted[file] |= vector
+        return [deleted[file] for file in files]
 
-    def _load(self, rows: Iterable[int]) -> None:
-        missing = [row for row in dict.fromkeys(rows) if row not in self._keys]
+    def _chunks(self, rows: Iterable[int]) -> list[set[int]]:
+        """The delete files in chunks, where a larger one is alone."""
+        counts = self._deletes["record_count"].to_pylist()
+        chunks: list[set[int]] = []
+        size = 0
+        for row in dict.fromkeys(rows):
+            if not chunks or size + counts[row] > _CHUNK_ROWS:
+                chunks.append(set())
+                size = 0
+            chunks[-1].add(row)
+            size += counts[row]
+        return chunks
+
+    def _load(self, rows: Collection[int]) -> None:
+        """Have the keys of some delete files in memory, and forget others where these are many."""
+        counts = self._deletes["record_count"].to_pylist()
+        if sum(counts[row] for row in {*self._keys, *rows}) > _CHUNK_ROWS:
+            self._keys = {row: keys for row, keys in self._keys.items() if row in rows}
+        missing = [row for row in rows if row not in self._keys]
 
         def read(pair: tuple[int, ParquetScan]) -> list[pa.ChunkedArray]:
             row, scan = pair
@@ -242,9 +278,11 @@ class EqualityDeletes:
         keys = wait_for_each(read, zip(missing, scans, strict=True), remote=self._remote)
         self._keys.update(zip(missing, keys, strict=True))
 
-    def _find(self, file: int) -> DeletionVector:
+    def _find(self, pair: tuple[int, Sequence[int]]) -> DeletionVector:
+        """The rows of a data file that some delete files delete."""
+        file, rows_of_file = pair
         groups: dict[tuple[Field, ...], list[int]] = {}
-        for row in self._plan.equality(file):
+        for row in rows_of_file:
             groups.setdefault(self._compared(row), []).append(row)
         deleted = DeletionVector()
         for fields, rows in groups.items():

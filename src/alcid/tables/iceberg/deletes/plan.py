@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, Int64Array
+from alcid._arrays import BoolArray, Int64Array, changes
 from alcid.datafiles.parquet import ParquetScan, open_scans
 from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
@@ -37,6 +37,9 @@ from alcid.tables.iceberg.metadata.schema import VOID, PartitionSpec, partition_
 from alcid.tables.key_order import rank_rows
 
 _BITS = 64
+UNIT_BYTES = 256 << 20
+"""Bytes of data files whose deleted rows are found together, of one partition."""
+_COMPARED = 8  # the part of a data file that the columns of equality deletes are, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +272,45 @@ class DeletePlan:
                 np.maximum.at(newest, deletes[rows], self._delete_sequences[rows])
                 may_have_deletes |= self._data_sequences + offset <= newest[data]
         return np.flatnonzero(may_have_deletes)
+
+    def applicable(self, files: Int64Array) -> Int64Array:
+        """The delete files that may apply to some data files, ascending."""
+        may_apply = np.isin(self._targets, files)
+        for rows, offset in (
+            (self._global, 1),
+            (self._in_partition, 0),
+            (self._equal_in_partition, 1),
+        ):
+            if not len(rows):
+                continue
+            is_newer = self._delete_sequences[rows] >= self._data_sequences[files].min() + offset
+            if rows is not self._global:
+                data, deletes = self._partitions
+                is_newer &= np.isin(deletes[rows], data[files])
+            may_apply[rows[is_newer]] = True
+        return np.flatnonzero(may_apply)
+
+    def units(self, files: Int64Array) -> tuple[list[Int64Array], Int64Array]:
+        """Data files in units, each of one partition, and the bytes that tell its deleted rows."""
+        partitions = self._partitions[0][files] if len(self._deletes) else np.zeros(len(files))
+        order = np.lexsort((files, partitions))
+        sizes = _numbers(self._data, "file_size_in_bytes")[files[order]]
+        ends = np.cumsum(sizes)
+        numbers = (ends - sizes) // UNIT_BYTES
+        starts = changes(partitions[order]) | changes(numbers)
+        units = [np.sort(unit) for unit in np.split(files[order], np.flatnonzero(starts)[1:])]
+        delete_sizes = _numbers(self._deletes, "file_size_in_bytes")
+        is_vector = _mask(self._deletes["content_size_in_bytes"].is_valid())
+        delete_sizes[is_vector] = _numbers(
+            self._deletes.filter(pa.array(is_vector)), "content_size_in_bytes"
+        )
+        is_equality = _numbers(self._deletes, "content") == EQUALITY_DELETES
+        read = []
+        for unit in units:
+            rows = self.applicable(unit)
+            compared = int(_numbers(self._data, "file_size_in_bytes")[unit].sum()) // _COMPARED
+            read.append(int(delete_sizes[rows].sum()) + compared * bool(is_equality[rows].any()))
+        return units, np.array(read, np.int64)
 
     def vector(self, file: int) -> int | None:
         """The deletion vector of a data file.

@@ -1,7 +1,7 @@
 """Hypothesis profiles, and the line of the header that says how to run the same examples again.
 
 HYPOTHESIS_PROFILE chooses one: `dev` (the default) draws new examples in every run, `ci` the same
-ones in every run, `few` few of these, `fuzz` draws many new ones.
+ones in every run, `few` fewer of these, `fuzz` draws many new ones.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def no_waiting_for_disks() -> Iterator[None]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A Spark on two cores; tests are skipped, or fail in CI, where there is no Java.
 
-    It has Iceberg, and its catalog `lake`, if the jar can be had: a process has one JVM.
+    It has Iceberg, and its catalog `lake`, if the jar is available: a process has one JVM.
     """
     config = {
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),

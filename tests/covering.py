@@ -3,8 +3,8 @@
 If ALCID_COVERAGE names a folder, measuring begins when this module is imported, so `conftest.py`
 imports it before anything of alcid, and each process of the tests leaves a file there when it ends.
 `python -m tests.covering FOLDER` puts them together and says whether enough is reached: all of
-`formats`, and 95 % of the whole. That can only be where nothing is skipped, so the status tells it
-with ALCID_REQUIRE_PEERS alone. What other processes run, such as Spark's tasks, is not seen.
+`formats`, and 95 % of the whole. That requires that nothing is skipped, so the status depends on it
+only with ALCID_REQUIRE_PEERS. What other processes run, such as Spark's tasks, is not seen.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Mutation testing of `formats`: do tests fail when its code is changed in one place?
 
 `python -m tests.mutation FOLDER [COUNT]` makes all mutants with mutmut, in a copy of the tree, and
-tries COUNT of them, drawn with a fixed seed, or all. FOLDER/results.json then says of each whether
-it was killed, survived, or ran into the limits of time or memory. Another run, by the tests as they
-are then, tries what has survived or was not tried yet; what stands behind COUNT is given to pytest
-in place of `_TESTS`.
+tries COUNT of them, drawn with a fixed seed, or all. FOLDER/results.json then says for each whether
+it was killed, survived, or exceeded the limits of time or memory. Another run, with the tests of
+that time, tries those that survived or were not tried yet; arguments after COUNT are given to
+pytest instead of `_TESTS`.
 
 mutmut's own runner starts pytest for every mutant, which takes longer than the tests. So here they
 are collected once, as a plugin of pytest: a mutant is a fork that runs the tests which reach its

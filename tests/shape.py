@@ -1,4 +1,4 @@
-"""The shape of the code: how large its modules are, how they hang together, how long a look-up is.
+"""The shape of the code: the sizes of its modules, their dependencies, the length of a look-up.
 
     python -m tests.shape                     this checkout, as text
     python -m tests.shape --json              the same, for a script

@@ -88,7 +88,7 @@ def ask(index: FileIndex, questions: list[Predicate]) -> None:
 def damages_of(golden: Golden) -> Iterator[Damage]:
     """Every damage of a small file, and some of a large one; `make fuzz` tries all.
 
-    The step is odd, as each byte is flipped in two ways.
+    The step is odd, because each byte is flipped in two ways.
     """
     step = 1 if IS_FUZZ else 3 * len(golden.data) // ENOUGH | 1
     return islice(chain(flips(golden.data), truncations(golden.data)), None, None, step)

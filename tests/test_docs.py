@@ -1,4 +1,4 @@
-"""Every block of README.md and docs/ runs as it is written, and so does every example."""
+"""Every block of README.md and docs/ runs as it is, and so does every example."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Every golden file: the bytes that we write, and the answers that we read from the writer's bytes.
 
-An answer must hold every row that matches (by brute force) and no row that the writer's own reader
-does not give. It may be smaller than the reader's, which keeps null rows for `<>` in a bitmap; it
-is held against brute force alone where the reader is wrong or fails: see `trusted`.
+An answer must have every matching row (by brute force) and no row that the writer's own reader
+does not return. It may be smaller than the reader's, which keeps null rows for `<>` in a bitmap; it
+is compared with brute force alone where the reader is wrong or fails: see `trusted`.
 """
 
 from __future__ import annotations
@@ -96,11 +96,11 @@ def is_zero(value: Json) -> bool:
 
 
 def trusted(question: Json) -> bool:
-    """Whether the writer's own answer is one to give.
+    """Whether the writer's own answer can be required.
 
     Not if it is marked as wrong, and not for what it means otherwise than Spark: null literals,
-    which it fails at or takes for null rows, the two zeros, which it holds apart, and NOT IN of
-    nothing, which is true of nulls too.
+    which it fails at or takes for null rows, the two zeros, which it distinguishes, and NOT IN of
+    nothing, which is true for nulls too.
     """
     literals = question["literals"]
     otherwise = None in literals or any(is_zero(value) for value in literals)

@@ -1,7 +1,7 @@
 """Every golden file of table indexes and Puffin, each byte flipped and every end cut off.
 
 Of the larger files every n-th byte is taken. Deletion vectors have checksums: no damage goes
-unseen. The others have none, so damage may change what they say, but never more than that.
+unnoticed. The others have none, so damage may change what they say, but never more than that.
 """
 
 from __future__ import annotations

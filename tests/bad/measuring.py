@@ -1,7 +1,7 @@
 """Time and memory of hostile files: `python -m tests.bad.measuring FILE ...`, a line of JSON each.
 
-Every file is opened in a fork of its own. So the peak of memory begins at what is in use, a file
-that ends the process is told apart from the others, and a limit holds when all else fails.
+Every file is opened in a fork of its own. So the peak of memory begins at the memory in use, a file
+that ends the process is distinguished from the others, and a limit holds if all else fails.
 """
 
 from __future__ import annotations

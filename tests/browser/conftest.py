@@ -37,8 +37,8 @@ def browser() -> Iterator[Browser]:
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """Opens HTML text, or a file, as a user would; at the end, nothing may have gone wrong.
 
-    `open_page(html, width=400, scheme="dark")` gives a page of Playwright. What the console said
-    of errors, and every request but the one for the file, fails the test.
+    `open_page(html, width=400, scheme="dark")` gives a page of Playwright. Errors on the
+    console, and every request except for the one for the file, fail the test.
     """
     with ExitStack() as stack:
         opened: list[Opened] = []

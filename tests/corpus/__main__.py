@@ -2,9 +2,9 @@
 
     python -m tests.corpus FOLDER... [--kind parquet] [--only TEXT] [--questions 300]
 
-Each subject is asked in a process that may end: one that Arrow aborts is a failure of that subject
-alone. The status is 1 where an answer was wrong, a process ended or anything but an error of
-Alcid's own family was raised; what Alcid refuses is counted with its reasons.
+Each subject has a process of its own: if Arrow aborts it, only that subject fails. The status is 1
+if an answer was wrong, a process ended or anything but an error of Alcid's own family was raised;
+what Alcid refuses is counted with its reasons.
 """
 
 from __future__ import annotations

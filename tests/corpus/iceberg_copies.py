@@ -1,6 +1,6 @@
 """Copies of Iceberg tables that were written elsewhere, as tables of a catalog in a folder.
 
-Metadata name files by whole paths of the machine that wrote them. In a copy, each path leads to
+Metadata name files by absolute paths on the machine that wrote them. In a copy, each path leads to
 the file of the copy whose own path is its end: `s3://lake/t/data/a.parquet` to `data/a.parquet`.
 """
 

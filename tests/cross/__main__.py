@@ -1,4 +1,4 @@
-"""Random combinations of all levels, for as long as is wanted.
+"""Random combinations of all levels, for as long as you like.
 
     python -m tests.cross --seconds 3600 --seed 1 --workers 2
 

@@ -81,7 +81,7 @@ def _told(case: Case, outcome: Outcome) -> Iterator[None]:
     """Print a failed case and continue."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+    except Exception as error:  # noqa: BLE001  # any error is reported
         outcome.failures += 1
         problem = " ".join(str(error).split())[:200]
         print(f"--case '{case}'\n  {type(error).__name__}: {problem}", flush=True)

@@ -222,7 +222,7 @@ class Question:
 def _is_fair(literal: Any, data_type: DataType) -> bool:
     """Whether the oracle follows Spark.
 
-    An order of integers with what is beyond all of them is TRUE there, for null rows too, which
+    Comparing integers with a bound beyond all of them is TRUE there, for null rows too, which
     `tests/properties/test_rows.py` asks for.
     """
     if data_type.root not in _INTEGERS or not isinstance(literal, int | Decimal):

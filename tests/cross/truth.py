@@ -1,7 +1,7 @@
 """Which rows match, and how they are sorted, by brute force over the distinct values of columns.
 
-A leaf is asked of each distinct value (`alcid.testing.oracle`), and what is found is spread over
-the rows; AND, OR and NOT are joined with three values here.
+A leaf is asked of each distinct value (`alcid.testing.oracle`), and the results are spread over
+the rows; AND, OR and NOT are evaluated here, with three truth values.
 """
 
 from __future__ import annotations

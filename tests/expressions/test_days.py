@@ -1,6 +1,6 @@
-"""Days against instants, where a zone skips a day, or midnight, or shows an hour twice.
+"""Days compared with instants, where a zone skips a day or midnight, or repeats an hour.
 
-The rows that match are those that Spark 4.1.4 gave.
+The expected rows were observed in Spark 4.1.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decimals that need more than 38 digits with their column: Spark rounds both sides.
 
-The rows that match are those that Spark 4.1.4 gave, in ANSI mode, which is its default.
+The expected rows were observed in Spark 4.1.4, in ANSI mode, which is its default.
 """
 
 from __future__ import annotations

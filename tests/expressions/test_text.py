@@ -1,6 +1,6 @@
 """Text as Spark 4.1 casts it: the expected values were seen there, in ANSI mode, in UTC.
 
-One differs on purpose: a timestamp that has a time only is one of today there, and none here.
+One differs on purpose: a time alone is a timestamp of today in Spark, and no timestamp here.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m tests.faults [--runs N] [--seed S] [--subject NAME] [--operation NAME]
 
-Without `--runs` all cases are run. What fails is told, with what to run it again by.
+Without `--runs` all cases are run. A failed case is printed with the options that run it again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> int:
             try:
                 error = run_case(subjects[name], case)
                 counts["right" if error is None else type(error).__name__] += 1
-            except Exception as problem:  # noqa: BLE001 - whatever it is, it is told
+            except Exception as problem:  # noqa: BLE001 - any error is reported
                 failed += 1
                 text = str(problem) or repr(problem)
                 print(f"FAILED {name} {case}: {type(problem).__name__}: {text[:600]}", flush=True)

@@ -1,7 +1,7 @@
 """The driver of a Spark is killed together with its JVM while two operations are running.
 
 It is killed at a random moment, or kills itself at a random call to its files: most of the time
-goes by in Spark's jobs, and what tells is a few calls at the end. Another driver goes on.
+is spent in Spark's jobs, and the critical calls are a few at the end. Another driver continues.
 """
 
 from __future__ import annotations

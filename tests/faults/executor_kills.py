@@ -1,6 +1,6 @@
 """An executor of a cluster, or a Python worker, is killed while an operation is running.
 
-On a cluster, Spark does tasks again, and nobody notices; a local Spark gives up at once.
+On a cluster, Spark repeats the tasks, and nobody notices; a local Spark gives up at once.
 """
 
 from __future__ import annotations

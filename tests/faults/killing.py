@@ -55,9 +55,9 @@ def die_with_children(*_: Any, **__: Any) -> None:
 
 @contextmanager
 def counted_calls(faults: Faults) -> Iterator[None]:
-    """Let all calls to files on a disk be told to `faults`, whichever table makes them.
+    """Report all calls to files on a disk to `faults`, whichever table makes them.
 
-    What `killing` has done to writes is undone in the end.
+    What `killing` has done to writes is undone at the end.
     """
 
     def telling(kind: str, function: Any) -> Any:

@@ -5,11 +5,11 @@
 
 In each run a table goes through a few operations. Each is done by a process of its own, which kills
 itself before some call, or within a write: when a file is on the disk, but does not have its name
-yet. Then the table is looked at, and the operation is done again. `--run` does a single one again.
+yet. Then the table is checked, and the operation is repeated. `--run` repeats a single run.
 
 With `--spark` there is one operation in a run, or two at a time, which Spark does: see
-`driver_kills.py` and `executor_kills.py`. A run that is done again chooses the same, but moments
-are those of a clock.
+`driver_kills.py` and `executor_kills.py`. A repeated run makes the same choices, but its
+timing differs.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def main() -> int:
         for number in numbers:
             try:
                 kills.run(number)
-            except Exception:  # noqa: BLE001 - whatever it is, it is told
+            except Exception:  # noqa: BLE001 - any error is reported
                 failed += 1
                 traceback.print_exc()
     seconds = time.monotonic() - begin

@@ -71,7 +71,7 @@ class KillRequests:
     def end(self, location: str) -> dict[str, Any]:
         """Wait for the end of an operation: the seconds that it took, or the error it gave.
 
-        An answer that is wrong is no such error, and is raised.
+        A wrong answer is not such an error, and is raised.
         """
         try:
             return {"seconds": self._running.pop(location).result(), "problem": None}
@@ -106,8 +106,8 @@ class KillRequests:
     def wait_for_workers(self) -> None:
         """Wait until tasks have Python workers again.
 
-        Spark keeps idle ones for later. If what has forked them was killed, the next task that is
-        given one of them fails, whatever it does; a local Spark does not try it again.
+        Spark keeps idle ones for later. If their parent was killed, the next task that gets one
+        of them fails, whatever it does; a local Spark does not retry it.
         """
         good = 0
         for _ in range(_MOST_JOBS):

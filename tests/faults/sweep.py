@@ -1,8 +1,8 @@
-"""An operation on a table whose files fail at one call: what must hold then, and afterwards.
+"""An operation on a table whose files fail at one call: the conditions then, and afterwards.
 
-The answer is right, or there is an error of Alcid. The table holds what it held, or what it should
-hold then, and nothing between. Once files do not fail any more, the same operation succeeds,
-`verify` finds nothing wrong, and `clean` leaves nothing lying about.
+The answer is correct, or there is an error of Alcid. The table has its old rows or the new ones,
+and nothing in between. Once files no longer fail, the same operation succeeds, `verify` finds
+nothing wrong, and `clean` leaves no other files.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _is_tried(fault: Fault, call: Call) -> bool:
     """Whether a fault fits a call.
 
     A snapshot is never half written: on a disk it gets its name when it is whole, on S3 it is one
-    request. `test_half_a_snapshot_is_reported` has what is told of one.
+    request. `test_half_a_snapshot_is_reported` checks the error for one.
     """
     is_half = fault in {Fault.HALF_TIMEOUT, Fault.HALF_REFUSED}
     if fault is Fault.SLOW or (is_half and call.path.startswith("snapshot/snapshot-")):

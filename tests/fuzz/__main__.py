@@ -1,7 +1,7 @@
 """Fuzz targets for some time: `python -m tests.fuzz --seconds 60`, or only `--target NAME`.
 
 Coverage guides it where atheris is installed. Without it, or with `--plain`, mutants are drawn at
-random, the same for the same `--seed`. What is found is written to `--findings`, a file for each;
+random, the same for the same `--seed`. Findings are written to `--findings`, a file for each;
 the status is then 1. A file is tried again with `--target NAME --input FILE`.
 """
 

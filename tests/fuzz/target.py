@@ -1,4 +1,4 @@
-"""What is fuzzed: a name, what is done with an input, where inputs begin, what mends checksums.
+"""A fuzz target: a name, what it does with an input, its seeds, and how it corrects checksums.
 
 Each input must give an answer or an `AlcidError`; anything else, and any answer that takes too long
 or too much memory, is a finding.

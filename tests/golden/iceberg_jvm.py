@@ -1,6 +1,6 @@
 """A JVM with Iceberg's released Spark runtime: alone over py4j, or as the driver of a PySpark.
 
-Both have PySpark's own jars beside Iceberg's. Some classes of Iceberg are not public: reflection
+Both have PySpark's own jars next to Iceberg's. Some classes of Iceberg are not public: reflection
 reaches them, as no module closes them off.
 """
 

@@ -1,9 +1,9 @@
-"""Make the golden bundles of the version that is written now.
+"""Make the golden bundles of the current version.
 
     python -m tests.golden.make_bundles
 
 Bundles of a released version are never made again: they show that they stay readable. So the
-script refuses to write into a folder that is there.
+script refuses to write into an existing folder.
 """
 
 from __future__ import annotations

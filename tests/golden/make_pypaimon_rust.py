@@ -130,11 +130,11 @@ class Warehouse:
         return sidecar.read_bytes()
 
     def write_ordered(self, table: Table) -> bytes:
-        """Write until the order is the one wanted.
+        """Write until the order is right.
 
         This writer shuffles the entries of the head, the payloads after it, and nothing else. We
         want the entries sorted, and the payloads in the same order; in tables of several columns in
-        the reverse order, so that readers do not come to lean on it.
+        the reverse order, so that readers do not rely on it.
         """
         while True:
             data = self.write(table)

@@ -29,8 +29,8 @@ class JavaReading(JavaCalls):
         """The rows, in the order of reading; or those that statistics and indexes leave.
 
         The options are those of this read: `{"scan.snapshot-id": "2"}`, `{"scan.tag-name": "old"}`.
-        `merged` also shows what no compaction has taken in yet, as a job sees it that begins to
-        follow the table.
+        `merged` also shows what no compaction has taken in yet, as seen by a job that begins
+        to follow the table.
         """
         # Paimon does not apply filters on columns that are not read.
         projected = columns if where is None else None
@@ -46,9 +46,9 @@ class JavaReading(JavaCalls):
         return self._rows(builder, builder.newScan().plan().splits())[0]
 
     def stream(self, table: Path, after: int = 0) -> dict[int, list[tuple[Any, ...]]]:
-        """What a job that follows the table sees of later snapshots: for each the rows, sorted.
+        """The rows of later snapshots, sorted, as a job that follows the table sees them.
 
-        A row begins with its kind, `("-D", 1, "auk")`. Snapshots that show nothing are left out.
+        A row begins with its kind, `("-D", 1, "auk")`. Snapshots without rows are left out.
         """
         opened = self._open(
             table, {"scan.mode": "from-snapshot", "scan.snapshot-id": str(after + 1)}

@@ -37,7 +37,7 @@ def java_paimon(artifact: str = BUNDLE) -> Iterator[JavaPaimon]:
 
 
 class JavaPaimon(JavaWriting, JavaReading, JavaUpkeep):
-    """Tables, each named by its folder. What changes a table is one commit, as one statement is.
+    """Tables, each named by its folder. Each change is one commit, like a statement.
 
     A column's type is SQL text, or the object that Paimon's schema file has for a nested type:
     `{"type": "ARRAY", "element": "INT"}`. A predicate is `{"column", "function", "literals"}`, or

@@ -26,7 +26,7 @@ class JavaWriting(JavaCalls):
         overwrite: Mapping[str, str] | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        """Write rows, in place of a partition (`{}`: of all rows) where one is given.
+        """Write rows; they replace a partition (`{}`: all rows) if one is given.
 
         The options are those of this write: `{"write-only": "true"}` leaves files on level 0.
         """
@@ -81,8 +81,7 @@ class JavaWriting(JavaCalls):
 class JavaWriter:
     """A writer that stays open; it ends with the block.
 
-    It knows a bucket as that was when it first wrote to it, and the hashes of a partition's keys as
-    they were then.
+    It knows a bucket, and the hashes of a partition's keys, as they were when it first wrote there.
     """
 
     def __init__(self, java: JavaWriting, table: Path, options: Mapping[str, str] | None) -> None:

@@ -36,7 +36,7 @@ def lake_settings(warehouse: Path) -> dict[str, str]:
 def lake_session(spark: SparkSession) -> SparkSession:
     """A session of the same Spark that knows Iceberg's own commands, as ADD PARTITION FIELD.
 
-    The other tests do without: its parser cannot read all that Spark's can.
+    The other tests do without it: its parser cannot read everything that Spark's can.
     """
     from pyspark.sql import SparkSession
 

@@ -1,7 +1,7 @@
 """Random Iceberg tables, changed by random SQL, and random questions for them.
 
-Iceberg's own read of all rows is what is right; Spark answers the questions from a copy of these,
-so that nobody's bounds are asked.
+Iceberg's own read of all rows is taken as correct; Spark answers the questions from a copy of
+these rows, so that no bounds are used.
 """
 
 from __future__ import annotations

@@ -56,9 +56,9 @@ def tables(lake: SparkSession, made: dict[str, int]) -> Iterator[tuple[str, str]
 
 @pytest.fixture
 def calls(lake: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many calls there were since it was last asked.
+    """How many calls there were since the last time.
 
-    An object that Java returns counts as one more: the call that frees it, which comes some time.
+    An object that Java returns counts as one more: the later call that frees it.
     """
     client = lake.sparkContext._gateway._gateway_client
     send, made = client.send_command, []

@@ -1,4 +1,4 @@
-"""Two that delete with us and two that upsert with Iceberg, at once: as if one after the other.
+"""Two workers delete with us and two upsert with Iceberg: as if one had come after the other.
 
 `make soak` lets them do a hundred rounds; ALCID_ROUNDS says how many each of the four does.
 """

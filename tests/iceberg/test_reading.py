@@ -25,10 +25,10 @@ def as_text(rows: pa.Table) -> list[str]:
 
 
 def own(lake: SparkSession, name: str, questions: Iterable[str | None]) -> dict[Any, list[str]]:
-    """The rows that Iceberg's own scan gives, filtered by Spark.
+    """The rows of Iceberg's own scan, filtered by Spark.
 
-    The filter is not left to Iceberg: it passes over a file whose greatest number is below what
-    is asked for, though it may have a NaN, which is above all numbers in Spark.
+    The filter is not left to Iceberg: it skips a file whose maximum is below the literal, although
+    it may have a NaN, which is above all numbers in Spark.
     """
     scanned = lake.table(name)
     rows = lake.createDataFrame(scanned.toArrow(), scanned.schema)

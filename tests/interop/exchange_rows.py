@@ -1,8 +1,8 @@
-"""The rows of tables that pass from hand to hand: values that matter, and what is asked of them.
+"""The rows of tables that several systems read and write: critical values, and questions.
 
-A row is known by its number: `id` is three times that, so that there are ids within the bounds of
-files that no row has. Its other values follow from the number and the season in which it was last
-written. So a file, of which only `id` and `season` are looked at, tells what all its rows are.
+A row has a number: `id` is three times that, so that there are ids within the bounds of files
+that no row has. Its other values follow from the number and the season in which it was last
+written. So `id` and `season` alone determine all rows of a file.
 """
 
 from __future__ import annotations

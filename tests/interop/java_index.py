@@ -115,10 +115,10 @@ class BruteForce:
     def paimon_rows(
         self, index_type: str, operator: str, literals: Sequence[Json]
     ) -> BitMap | None:
-        """The rows that an index of Paimon 1.4.2, not a bloom filter, gives; None for any.
+        """The rows that an index of Paimon 1.4.2 (not a bloom filter) returns; None for any.
 
         It differs from Spark in two things: a bitmap counts null rows as `<>` and NOT IN, and IS
-        NULL of a range-bitmap of nulls only names the first and the last of them.
+        NULL on a range-bitmap of nulls returns only the first and the last row.
         """
         if operator not in ANSWERED[index_type]:
             return None

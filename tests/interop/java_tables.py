@@ -1,7 +1,7 @@
-"""Whole tables in the hands of Paimon's Java, with index files that we wrote.
+"""Whole tables under Paimon's Java, with index files that we wrote.
 
 Its classes of tables are not public, so that some methods are called through their interface. Data
-files are Avro: the bundle writes Parquet only with Hadoop beside it.
+files are Avro: the bundle needs Hadoop to write Parquet.
 """
 
 from __future__ import annotations

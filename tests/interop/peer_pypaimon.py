@@ -1,8 +1,8 @@
-"""The peer's side: pypaimon, in an environment and a process of its own.
+"""The peer's side: pypaimon, in a separate environment and process.
 
 Reads one request a line, as JSON, and answers each with one line: `{"answer": ...}`, or
-`{"error": traceback}`. Columns come as Arrow files. It stands alone: of this project nothing is
-imported.
+`{"error": traceback}`. Columns come as Arrow files. It imports nothing of this
+project.
 
     python peer_pypaimon.py warehouse
 """

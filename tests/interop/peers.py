@@ -1,6 +1,6 @@
-"""How the peers of these tests are had: environments with pypaimon or another Python, and JVMs.
+"""The peers of these tests: environments with pypaimon or another Python, and JVMs.
 
-Each is a context manager, which raises one of `UNAVAILABLE` where a thing that it needs is missing:
+Each is a context manager, which raises one of `UNAVAILABLE` if something that it needs is missing:
 the network, Java, Maven, a package.
 """
 
@@ -104,7 +104,7 @@ def _run(*command: str) -> None:
 
 
 def other_python(version: str) -> Path | None:
-    """The Python of an environment with that version, as `3.12`; None where the machine has none.
+    """The Python of an environment with a version such as `3.12`; None if the machine has none.
 
     Looked for on the PATH, and among the versions of pyenv, whose `python3.12` on the PATH is only
     a script that may refuse.

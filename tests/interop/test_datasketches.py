@@ -1,7 +1,7 @@
 """Exchange of theta sketches with the PyPI package datasketches, in both directions.
 
-It fills a sketch in another way than we do once there are more than 4096 values, so a sketch is
-compared after it crossed over: what one side reads is what the other side wrote.
+It fills a sketch differently from us once there are more than 4096 values, so a sketch is
+compared after the exchange: what one side reads is what the other side wrote.
 """
 
 from __future__ import annotations

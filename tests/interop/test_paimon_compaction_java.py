@@ -185,10 +185,10 @@ def test_partitions_and_index_files_next_to_the_data(
 def test_a_writer_that_gives_out_numbers_again_wins_as_it_does_in_java(
     java_paimon: JavaPaimon, tmp_path: Path
 ) -> None:
-    """It took its first number before we wrote: its rows are newer, and have lesser numbers.
+    """It took its first number before we wrote: its rows are newer, but have lower numbers.
 
-    So it is where Java looks older rows up, as it does in runs that are larger. Those that are not
-    it merges with the new ones, and then goes by number. Here it is never by number.
+    This happens where Java looks up older rows, as it does in larger runs. It merges smaller runs
+    with the new rows, and then decides by number. Here it never decides by number.
     """
     lazy = {"num-sorted-run.compaction-trigger": "100", "num-levels": "6"}
     options = {**VECTORS, **lazy, "bucket": "1"}

@@ -1,8 +1,8 @@
-"""What we write, Paimon's released Java reads; and random columns in both directions.
+"""Paimon's released Java reads what we write; and random columns in both directions.
 
 Golden files show that we read what Paimon writes. Here Paimon's own reader opens our containers,
-with our order of columns and bitmaps and our sizes of bloom filters, and its answers are held
-against those to its own bytes, or against brute force.
+with our order of columns and bitmaps and our sizes of bloom filters, and its answers are compared
+with those for its own bytes, or with brute force.
 """
 
 from __future__ import annotations

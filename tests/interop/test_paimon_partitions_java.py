@@ -1,4 +1,4 @@
-"""Partition columns of every type: the folders that we make are those of Java, and both are read.
+"""Partition columns of every type: our folders have the names that Java gives, and both are read.
 
 Manifests hold the values, but not the folders, so that a reader has to make the same text of them.
 """

@@ -1,7 +1,7 @@
 """Exchange with pypaimon: 32-bit deletion vectors, the hash index, the hashes of keys.
 
-It runs in an environment of its own, and makes its tables there. Where our index file is to be read
-from a table, it takes the place of one that pypaimon wrote.
+It runs in a separate environment, and makes its tables there. If our index file is to be read
+from a table, it replaces one that pypaimon wrote.
 """
 
 from __future__ import annotations

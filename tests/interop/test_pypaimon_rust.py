@@ -1,7 +1,7 @@
 """Exchange with pypaimon-rust, which reads and writes whole tables.
 
-It writes deletion vectors of 32 bits only, also where `deletion-vectors.bitmap64` is set, and reads
-both kinds. It has no way to commit a file of vectors made elsewhere; Paimon's Java does that.
+It writes deletion vectors of 32 bits only, even if `deletion-vectors.bitmap64` is set, and reads
+both kinds. It cannot commit a file of vectors made elsewhere; Paimon's Java does that.
 """
 
 from __future__ import annotations

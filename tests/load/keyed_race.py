@@ -1,10 +1,10 @@
-"""One of several that upsert to a table with a key and delete from it at the same time: a program.
+"""A program: one of several that upsert to a table with a key and delete from it concurrently.
 
     python -m tests.load.keyed_race <worker> <rounds> <location>
 
-Every other round deletes by value, so that what it finds is changed by others before it commits.
-The program says, as a line of JSON for each, which snapshot a delete made, or None of a round that
-gave up, as others were faster again and again: nothing of it is committed then.
+Every other round deletes by value, so others change the rows that it finds before it commits. The
+program prints a line of JSON for each: the snapshot of the delete, or None for a round that gave
+up because others were always faster. Then nothing of it is committed.
 """
 
 from __future__ import annotations

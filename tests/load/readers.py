@@ -1,7 +1,7 @@
 """Many readers of a table that a writer appends to, deletes from, and builds indexes for.
 
-Rows come and go in batches of the same size, whose values add up to nothing. So a reader that saw
-parts of two snapshots would see a batch that is not whole.
+Rows are added and removed in batches of the same size, whose values add up to zero. So a reader
+that saw parts of two snapshots would see an incomplete batch.
 """
 
 from __future__ import annotations

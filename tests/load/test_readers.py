@@ -1,8 +1,8 @@
 """Readers see one snapshot each, and the process keeps nothing of them.
 
 Its memory rises while they read: the table has more files with every batch, and allocators of many
-threads keep what was freed. So what Python holds is compared when all of them have ended, with what
-it held after a first, short run.
+threads keep what was freed. So the memory of Python objects is compared after all of them have
+ended, with that after a first, short run.
 
 `make soak` has 50 of them for ten minutes: ALCID_READERS, ALCID_SECONDS.
 """
@@ -30,9 +30,9 @@ def test_readers_see_one_snapshot_while_another_writes(
 ) -> None:
     if SECONDS >= LONG:
         Loaded(tmp_path / "first").run(READERS, SHORT)
-    before = _held()
+    before = _live_blocks()
     load = Loaded(tmp_path / "t").run(READERS, SECONDS)
-    kept = _held() - before
+    kept = _live_blocks() - before
     with capsys.disabled():
         print(f"\n{READERS} readers for {SECONDS:.0f} s: {load}; {kept:,} blocks kept")
     assert load.commits > 10
@@ -42,7 +42,7 @@ def test_readers_see_one_snapshot_while_another_writes(
     assert report.ok, str(report)
 
 
-def _held() -> int:
+def _live_blocks() -> int:
     """How many blocks of memory Python's objects have."""
     gc.collect()
     return sys.getallocatedblocks()

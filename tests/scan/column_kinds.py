@@ -1,6 +1,6 @@
 """The types of column that a random table draws from, and literals for them.
 
-Values are held as `alcid.testing` holds them: days, nanoseconds, `Decimal`, and plain Python.
+Values have the form of `alcid.testing`: days, nanoseconds, `Decimal`, and plain Python.
 DuckDB holds years 1 to 9999 of all of them, and 1678 to 2261 of nanoseconds.
 """
 

@@ -43,10 +43,10 @@ class Requests(KillRequests):
             time.sleep(1)  # so that the other executor takes the other task
             for _ in batches:
                 state = {"file": alcid.__file__, "python": sys.executable, "in": str(Path.cwd())}
-                yield pa.RecordBatch.from_pylist([{"told": json.dumps(state)}])
+                yield pa.RecordBatch.from_pylist([{"state": json.dumps(state)}])
 
-        rows = map_in_arrow(self._spark.range(0, 2, 1, 2), tell, "told string").collect()
-        return [json.loads(row.told) for row in rows]
+        rows = map_in_arrow(self._spark.range(0, 2, 1, 2), tell, "state string").collect()
+        return [json.loads(row.state) for row in rows]
 
     def plain(self, folder: str, where: str) -> list[str]:
         """What Spark reads without our code."""
@@ -139,7 +139,7 @@ class Requests(KillRequests):
 
 
 class GatedStorage(Storage):
-    """A storage in which tasks wait, after their first file, for what the folder `gate` tells.
+    """A storage in which tasks wait, after their first file, for files in the folder `gate`.
 
         hold-1     while this is there, the first attempt of task 1 waits
         put-1-0-2  attempt 0 of task 1 has written its file 2, counted from 0

@@ -6,7 +6,7 @@ from __future__ import annotations
 def close_gateway() -> None:
     """End the JVM of a stopped session; PySpark leaves it to the end of the process.
 
-    Its pipe and sockets would else be closed by the garbage collector, with a warning each.
+    Otherwise the garbage collector would close its pipe and sockets, with a warning each.
     """
     from pyspark import SparkContext
 

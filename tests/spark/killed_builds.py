@@ -1,8 +1,8 @@
-"""Builds that are killed at a step: a program, as a kill needs a process of its own.
+"""A program: builds that are killed at a step, which takes a process for each.
 
 For each step it forks, and the fork builds indexes of a table, in a folder of that name, until it
-kills itself. What a driver does is the same whoever does the work on the files: so this is done
-without Spark, which takes longer to start than all of these together.
+kills itself. A driver does the same whoever processes the files, so this is done without Spark,
+which takes longer to start than all of these together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Streams that stop at a step of their second batch, for the process to be killed: a program.
+"""A program: streams that stop at a step of their second batch, so that it can be killed.
 
 It runs one query for each step, in a folder of that name, and touches the file `reached` in it.
 """

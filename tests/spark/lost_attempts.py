@@ -25,7 +25,7 @@ spark = alcid.session(master="local[2,4]")
 
 def failing_once(flags):
     class FailsOnce(task):
-        # After all that the task writes is written and told.
+        # After the task has written and reported everything.
         def __call__(self, batches):
             yield from super().__call__(batches)
             from pyspark import TaskContext

@@ -204,7 +204,7 @@ def ids(folder: Path) -> list[int]:
 class Copies:
     """Copies of a folder, before and after each change that this process makes in it.
 
-    A kill between two changes leaves what a copy holds, as times of change are copied too.
+    A kill between two changes leaves the files of a copy; modification times are copied too.
     """
 
     def __init__(self, folder: Path, to: Path, monkeypatch: pytest.MonkeyPatch) -> None:

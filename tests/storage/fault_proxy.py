@@ -36,7 +36,7 @@ class Fault:
 
     `status`: the server's error. `delay`: seconds before the proper answer. `truncate`: half of the
     body, then the connection ends. `reset`: the connection ends before any answer. `lost`: the
-    server does as it is told, and the answer is lost.
+    server does its work, and the answer is lost.
     """
 
     kind: Literal["status", "delay", "truncate", "reset", "lost"]

@@ -1,6 +1,6 @@
-"""Data files that are replaced by others of the same size and time, so that indexes are wrong.
+"""Data files replaced by others with the same size and time, so that indexes are wrong.
 
-A file of the same rows in another order has the same footer, so that only its rows tell.
+A file with the same rows in another order has the same footer, so only its rows differ.
 """
 
 from __future__ import annotations

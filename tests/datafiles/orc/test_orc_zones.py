@@ -20,7 +20,7 @@ FRACTIONS = [0, 1, 999_999, 1_000_000, 500_000_000, 999_999_999]
 
 
 def java_bytes(clocks: list[int], zone: str, offsets: list[int], kind: Any = None) -> bytes:
-    """The file that Java writes in a zone, of clocks whose offsets from UTC are given.
+    """The file that Java writes in a zone, for clock times with their offsets from UTC.
 
     Java writes the seconds of the instant, cut towards 1970, from the midnight of the zone's 2015.
     pyarrow writes seconds in the same way from 2015 in UTC.

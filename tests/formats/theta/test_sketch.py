@@ -163,11 +163,11 @@ def test_union_with_a_sketch_of_datasketches_that_keeps_more_than_k() -> None:
 
 
 def test_union_of_one_task_cuts_to_k() -> None:
-    held_more = ThetaSketch().update(longs(0, 1_000_000))
-    held_less = ThetaSketch().update(longs(0, 100_000))
-    assert (len(held_more), len(held_less)) == (4103, 4084)
-    assert len(ThetaSketch().union(held_more)) == 4096
-    assert ThetaSketch().union(held_less) == held_less
+    larger = ThetaSketch().update(longs(0, 1_000_000))
+    smaller = ThetaSketch().update(longs(0, 100_000))
+    assert (len(larger), len(smaller)) == (4103, 4084)
+    assert len(ThetaSketch().union(larger)) == 4096
+    assert ThetaSketch().union(smaller) == smaller
 
 
 def test_union_takes_the_lower_theta_and_leaves_out_what_is_not_below() -> None:

@@ -206,8 +206,8 @@ def test_an_index_is_asked_where_it_is() -> None:
     files = some_files()
     listing = {file.entry.path: (file.entry.size, file.entry.version) for file in files}
     empty = PayloadKind.index("m[k]", "bitmap")
-    held_file = [File(files[0].entry, {empty: b""})]
-    coverage = opened([held_file], listing).coverage(empty)
+    files_with_empty_index = [File(files[0].entry, {empty: b""})]
+    coverage = opened([files_with_empty_index], listing).coverage(empty)
     reader = coverage.index(0, key_type(BIGINT))
     assert reader is not None
     assert reader.is_in([1]).skip

@@ -1,7 +1,7 @@
-"""Random columns, values and predicates, and what a predicate is of a row, in plain Python.
+"""Random columns, values and predicates, and the truth of a predicate for a row in plain Python.
 
-Nothing of Alcid evaluates here: NaN is equal to itself and above all numbers, 0.0 is -0.0, and what
-is compared with null is null, as in Spark.
+This uses no code of Alcid: NaN is equal to itself and above all numbers, 0.0 is -0.0, and a
+comparison with null is null, as in Spark.
 """
 
 from __future__ import annotations

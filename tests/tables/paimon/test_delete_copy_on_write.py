@@ -149,7 +149,9 @@ def test_a_file_that_another_replaces_meanwhile_is_looked_at_again(
     assert table.delete("id IN (1, 2)") == DeleteReport(1, 1, 3)
     assert ids(table) == [0, *range(3, 10)]
     live = names(table)
-    assert len(data_files(table)) == 3  # of the three snapshots; what the loser wrote was removed
+    assert (
+        len(data_files(table)) == 3
+    )  # of the three snapshots; files of the failed try were removed
     assert live <= data_files(table)
 
 

@@ -1,7 +1,7 @@
-"""Random steps on Paimon tables: after each one there are the rows that there should be.
+"""Random steps on Paimon tables: after each one, the table has the expected rows.
 
 The same machines run in every run of the profile `ci`, and new ones in others; `ALCID_SEED` names
-the seed, and `ALCID_MACHINES` how many there are. Each step is looked at in one of many ways in
+the seed, and `ALCID_MACHINES` how many there are. Each step is checked in one of many ways in
 turn, and in all of them by some machines, or by all if `ALCID_MACHINES` is given.
 """
 

@@ -1,4 +1,4 @@
-"""Sinks that are killed at a step: a program, as a kill needs a process of its own.
+"""A program: sinks that are killed at a step, which takes a process for each.
 
 For each step it forks, and the fork gives batch 5 and then batch 6 to a sink of a table, in a
 folder of that name, until it kills itself within the second.

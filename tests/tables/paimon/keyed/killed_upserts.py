@@ -1,4 +1,4 @@
-"""Upserts that are killed at a step: a program, as a kill needs a process of its own.
+"""A program: upserts that are killed at a step, which takes a process for each.
 
 For each step it forks, and the fork upserts to a table, in a folder of that name, until it kills
 itself. The table has the keys 0 to 9, all named "old"; keys 5 to 14 become "new", and 0 goes.

@@ -1,4 +1,4 @@
-"""One of several that upsert to a table at the same time: a program, as threads share too much.
+"""A program: one of several that upsert to a table concurrently, as threads share too much.
 
     python -m tests.tables.paimon.keyed.racing_upserts <worker> <rounds> <location>
 

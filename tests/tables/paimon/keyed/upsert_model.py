@@ -1,7 +1,7 @@
-"""What a table with a primary key should hold after upserts, in plain Python.
+"""The expected rows of a table with a primary key after upserts, in plain Python.
 
-A row of a key waits on level 0 until a compaction takes it in. Of all rows of a key that wait, and
-the one that was there before, the newest is live, or none if the newest deletes.
+A row waits on level 0 until it is compacted. Of the waiting rows of a key and its compacted row,
+the newest is live, or none if the newest is a delete.
 """
 
 from __future__ import annotations

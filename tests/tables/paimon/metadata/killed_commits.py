@@ -1,4 +1,4 @@
-"""Commits that are killed at a step: a program, as a kill needs a process of its own.
+"""A program: commits that are killed at a step, which takes a process for each.
 
 For each step and kind of commit it forks, and the fork commits to a table, in a folder of that
 name, until it kills itself.

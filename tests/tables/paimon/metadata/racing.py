@@ -1,9 +1,9 @@
-"""One of several that commit to a table at the same time: a program, as threads share too much.
+"""A program: one of several that commit to a table concurrently, as threads share too much.
 
     python -m tests.tables.paimon.metadata.racing <worker> <rounds> <location> <storage options>
 
-It appends files, deletes rows of its own, and swaps the index of any file; and says in the end, as
-JSON, what it was told that it has done.
+It appends files, deletes rows of its own, and swaps the index of any file; and at the end
+prints as JSON the commits that it believes to have made.
 """
 
 from __future__ import annotations

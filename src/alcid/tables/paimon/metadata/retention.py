@@ -121,7 +121,7 @@ class Retention:
 
         >>> times = {number: 1_000 * number for number in range(1, 8)}
         >>> Retention(least=2, age=timedelta(seconds=2)).first_kept(times, [], now=8_000)
-        4
+        5
         """
         numbers = sorted(times)
         earliest, latest = numbers[0], numbers[-1]

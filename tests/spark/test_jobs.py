@@ -15,6 +15,8 @@ from alcid.spark import jvm
 from alcid.spark.engine import SparkEngine
 from alcid.spark.jobs import MAX_WARNINGS, over_tasks, tasks_of
 from alcid.tables.engine import Task
+from tests.spark.test_sql import Connected
+from tests.spark.ui import jobs_within
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,6 +138,23 @@ def _partition(batches: Any) -> Any:
     for number, _ in tasks_of(batches):
         columns = [pa.array([number]), pa.array([context.partitionId()])]
         yield pa.RecordBatch.from_arrays(columns, ["task", "partition"])
+
+
+def test_without_a_jvm_jobs_have_no_description_and_no_progress(spark: SparkSession) -> None:
+    connected: Any = Connected(spark)
+    reported: list[int] = []
+    engine = SparkEngine(connected, "events")
+    with jobs_within(spark) as jobs:
+        parts = engine.map(
+            _numbers,
+            [(0, b""), (1, b"")],
+            np.full(2, 1),
+            lambda files, _rows: reported.append(files),
+        )
+    assert parts == [[0], [1]]
+    assert reported == []
+    assert {job.description for job in jobs} == {None}
+    assert spark.getTags() == set()
 
 
 class Settings:

@@ -168,9 +168,9 @@ def test_partitions_of_one_bucket_are_shared_out_to_all_channels(
 
     table, arranged = keyed(tmp_path, {"bucket": "1"}, by_day=True, spark=spark), list[Any]()
 
-    def run_seen(rows: DataFrame, write: Any) -> Any:
+    def run_seen(rows: DataFrame, write: Any, description: str) -> Any:
         arranged.append(rows)
-        return run_tasks(rows, write)
+        return run_tasks(rows, write, description)
 
     days = "date_add(DATE'2025-01-01', cast(id % 20 AS int)) AS dt"
     with patch.object(spark_rows, "run_tasks", run_seen):

@@ -222,12 +222,13 @@ def stale(tmp_path: Path) -> ParquetTable:
     return table
 
 
+@pytest.mark.parametrize("limit", ["_MAX_FINDINGS", "_MAX_TASK_FINDINGS"])
 @pytest.mark.parametrize(("kept", "looks"), [(1_000_000, 2), (10, 3)])
 def test_all_problems_are_repaired_though_a_report_has_the_first(
-    stale: ParquetTable, monkeypatch: pytest.MonkeyPatch, kept: int, looks: int
+    stale: ParquetTable, monkeypatch: pytest.MonkeyPatch, kept: int, looks: int, limit: str
 ) -> None:
     monkeypatch.setattr(verifying, "_MAX_REPORTED", 5)
-    monkeypatch.setattr(findings, "_MAX_FINDINGS", kept)
+    monkeypatch.setattr(findings, limit, kept)
     verified = stale.verify()
     assert (verified.problem_count, len(verified.problems)) == (24, 5)
     looked = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from alcid.spark.jvm import has_jvm
@@ -18,10 +19,16 @@ _LOCAL_PATHS = 10_000
 
 
 def java_list(jvm: Any, texts: Sequence[str]) -> Any:
-    """Texts as a list of Java, in one transfer whatever their number."""
+    """Texts as a list of Java, in one call whatever their number."""
+    read_json, array_list = _json_reader(jvm)
+    return read_json(json.dumps(list(texts)), array_list)
+
+
+@lru_cache(maxsize=1)
+def _json_reader(jvm: Any) -> tuple[Any, Any]:
+    """What reads JSON in Java, and the class of a list: each step to them is a call."""
     mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
-    array_list = jvm.java.lang.Class.forName("java.util.ArrayList")
-    return mapper.readValue(json.dumps(list(texts)), array_list)
+    return mapper.readValue, jvm.java.lang.Class.forName("java.util.ArrayList")
 
 
 def read_parquet(

@@ -22,6 +22,7 @@ MISSING: Final = "is not there"
 """The detail of a file that should be there."""
 
 _MAX_FINDINGS = 1_000_000  # in memory, of some hundred bytes each; all of them are repaired
+_MAX_TASK_FINDINGS = 100_000  # that a task sends to the driver; `repair` looks again for the others
 
 
 class Severity(Enum):
@@ -240,6 +241,11 @@ class Findings:
         self.count += other.count
         self.problems += other.problems[: max(_MAX_FINDINGS - len(self.problems), 0)]
         self.warnings += other.warnings[: max(_MAX_FINDINGS - len(self.warnings), 0)]
+
+    def for_driver(self) -> Findings:
+        """What a task tells of them: the number of all problems, and the first findings."""
+        most = _MAX_TASK_FINDINGS
+        return Findings(self.count, self.problems[:most], self.warnings[:most])
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,6 +248,7 @@ class _CheckTask(Generic[Items]):
                 for result in results:
                     total.add(result)
                     task.report(result.files, result.rows)
+        total.findings = total.findings.for_driver()
         return total
 
 

@@ -13,12 +13,13 @@ removed last, so that one which is gone says that all of it has been published.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
-from alcid.errors import AlcidError, FileGoneError, NameTakenError
+from alcid.errors import AlcidError, FileGoneError, NameTakenError, StorageError
 from alcid.storage import Storage
 from alcid.storage.backend import FileStat
 from alcid.storage.threads import run_in_threads
@@ -78,7 +79,8 @@ def _publish_in_tasks(
         _raise_first([part.error for part in parts])
     except BaseException:
         # Tasks may go on for a moment: without what is staged, they can copy nothing more.
-        job.storage.remove_folder(job.folder)
+        with suppress(StorageError):
+            job.storage.remove_folder(job.folder)
         taken = {path for part in parts for path in part.taken}
         job.storage.delete(path for path in paths if path not in taken)
         folder.remove([name for part in parts for name in part.bundles])

@@ -236,23 +236,23 @@ def read_manifest(
                 array = _partition_array(values, kind, manifest.path)
                 partitions.setdefault(partition_name, []).append(array)
     return ManifestEntries(
-        pa.concat_tables([_NO_ENTRIES, *tables]).combine_chunks(),
+        pa.concat_tables([_SCHEMA.empty_table(), *tables]).combine_chunks(),
         {name: pa.concat_arrays(arrays) for name, arrays in partitions.items()},
     )
 
 
-_NO_ENTRIES: Final = pa.schema(
+_SCHEMA: Final = pa.schema(
     [
         ("sequence_number", pa.int64()),
         ("spec_id", pa.int32()),
         *((name, kind) for name, kind in _COLUMNS.values()),
     ]
-).empty_table()
+)
 
 
 def join_manifests(manifests: Iterable[ManifestEntries]) -> pa.Table:
     """The files of manifests, with the columns of `Entries`."""
-    count, tables = 0, [_NO_ENTRIES]
+    count, tables = 0, [_SCHEMA.empty_table()]
     partitions: dict[str, list[tuple[int, pa.Array]]] = {}
     for manifest in manifests:
         tables.append(manifest.columns)

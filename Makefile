@@ -71,6 +71,7 @@ soak: .venv/.installed ## Do random steps to tables for long, with Java and Spar
 	$(BIN)/python -m tests.faults.kills --spark worker --runs 60 --seed $(or $(ALCID_SEED),1)
 	$(BIN)/python -m tests.faults --runs 2000
 	ALCID_READERS=50 ALCID_SECONDS=600 ALCID_ROUNDS=100 $(BIN)/pytest -o faulthandler_timeout=0 tests/load tests/iceberg/test_racing.py
+	ALCID_MACHINES=1 HYPOTHESIS_PROFILE=ci $(BIN)/pytest -n 2 tests/interop tests/spark tests/iceberg tests/test_benchmarks.py
 	ALCID_MACHINES=$(MACHINES) $(BIN)/pytest -n 2 -o faulthandler_timeout=0 \
 		tests/tables/paimon/test_state_machine.py tests/tables/paimon/keyed/test_upsert_machine.py \
 		tests/tables/paimon/metadata/test_commit.py \

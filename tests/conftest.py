@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Collection, Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +26,7 @@ from tests.iceberg.lake import lake_settings
 from tests.interop.peers import unavailable
 from tests.pages import SPARK_PAGES
 from tests.spark.gateway import close_gateway
+from tests.tables.paimon.machine_runs import IS_SOAK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +40,7 @@ if "ALCID_GOLDEN" not in os.environ:  # they read that folder only
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PATIENT = settings.get_profile("patient")
 settings.register_profile("dev", PATIENT)
-settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True, max_examples=50)
+settings.register_profile("ci", PATIENT, derandomize=True, print_blob=True, max_examples=25)
 settings.register_profile("few", settings.get_profile("ci"), max_examples=15)
 settings.register_profile("fuzz", PATIENT, print_blob=True, max_examples=10_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
@@ -94,8 +97,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that must run in one process come first, so that nothing waits for it at the end."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what only `make soak` runs, and put first what must run in one process."""
+    if not IS_SOAK and settings.get_current_profile_name() == "ci":
+        collected = {item.nodeid for item in items}
+        left_out = {
+            item
+            for item in items
+            if item.get_closest_marker("soak") or _has_twin(item.nodeid, collected)
+        }
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: _GROUPS.index(_group(item.nodeid)))
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) or _group(item.nodeid) in _WITH_SPARK:
@@ -118,6 +130,35 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     config.option.loadscopereorder = False  # the order of `pytest_collection_modifyitems` stays
     return Scheduling(config, log)
+
+
+_TWINS = (("java", "newest"), ("fixed", "dynamic"))
+"""Two released versions of Java, and the two kinds of buckets."""
+
+
+def _has_twin(nodeid: str, collected: Collection[str]) -> bool:
+    """Whether it is one of two tests that differ in one parameter, of which the other one runs.
+
+    Which of the two it is depends on the test and its other parameters, so that each version and
+    kind has about half of them; `make soak` runs all.
+
+    >>> pair = [f"tests/interop/test_a.py::test_b[{java}-x]" for java in ("java", "newest")]
+    >>> [_has_twin(test, pair) for test in pair].count(True), _has_twin(pair[0], pair[:1])
+    (1, False)
+    """
+    name, bracket, parameters = nodeid.rstrip("]").partition("[")
+    if not bracket or not name.startswith(("tests/interop/", "tests/spark/")):
+        return False
+    parts = parameters.split("-")
+    for twins, (number, part) in product(_TWINS, enumerate(parts)):
+        if part not in twins:
+            continue
+        before, after = parts[:number], parts[number + 1 :]
+        chosen = twins[zlib.crc32("-".join([name, *before, *after]).encode()) % 2]
+        other = f"{name}[{'-'.join([*before, chosen, *after])}]"
+        if chosen != part and other in collected:
+            return True
+    return False
 
 
 # In the order in which they begin. Those of `long` and `other` are shared out one by one.

@@ -225,6 +225,7 @@ def test_a_wrong_answer_of_a_peer_ends_the_queries(tmp_path: Path) -> None:
             )
 
 
+@pytest.mark.soak
 def test_spark_is_measured_and_checked(tmp_path: Path) -> None:
     try:
         ensure_java()
@@ -452,6 +453,7 @@ def test_paimon_tables_are_measured_and_checked(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_paimon_s_java_does_all_that_is_measured(tmp_path: Path) -> None:
     _, left_out = present(["paimon-java"])
     if left_out:
@@ -536,6 +538,7 @@ def test_upserts_are_measured_and_checked(tmp_path: Path) -> None:
     assert left == ["parquet", "upserts"]
 
 
+@pytest.mark.soak
 def test_paimon_s_java_upserts_all_that_is_measured(tmp_path: Path) -> None:
     _, left_out = present(["paimon-java"])
     if left_out:

@@ -29,7 +29,7 @@ from alcid.testing import Damage, flips, truncations
 from tests.golden_files import Golden, golden_files, golden_id, literal
 
 LARGEST = 20_000
-ENOUGH = 300  # damages of a file that are tried in every run
+ENOUGH = 150  # damages of a file that are tried in every run
 IS_FUZZ = settings.get_current_profile_name() == "fuzz"
 LARGEST_MEASURED = 700  # size of the files whose memory is measured for each damage
 MEGABYTE = 1 << 20

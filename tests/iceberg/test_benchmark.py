@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.soak
 def test_all_of_it_is_measured_and_checked(lake: SparkSession, tmp_path: Path) -> None:
     make_files(tmp_path / "parquet", 6_000, 2)
     tables = Lake(lake, tmp_path)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["seed"]
 
-STEPS = 20
+STEPS = 20 if IS_SOAK else 14
 
 
 @pytest.mark.parametrize("number", range(machine_count(5)))

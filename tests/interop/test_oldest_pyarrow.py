@@ -10,9 +10,12 @@ import pytest
 from tests.interop.peers import ROOT, UNAVAILABLE, pypaimon_python, unavailable
 
 TESTS = (
-    "tests/datafiles/parquet",
-    "--ignore=tests/datafiles/parquet/test_damage.py",  # damaged bytes that we parse ourselves
+    "tests/datafiles/parquet/test_extensions.py",
+    "tests/datafiles/parquet/test_int96.py",
+    "tests/datafiles/parquet/test_read.py",
     "--deselect=tests/datafiles/parquet/test_read.py::test_five_thousand_columns",  # takes long
+    "tests/datafiles/parquet/test_scan.py",
+    "tests/datafiles/parquet/test_types.py",
     "tests/scan/test_edges.py",
     "--deselect=tests/scan/test_edges.py::TestManyColumns",  # counts bytes, which takes long
     "tests/scan/test_sorting.py",

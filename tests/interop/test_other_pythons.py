@@ -14,11 +14,10 @@ from tests.interop.peers import OTHER_PYTHONS, PYTHONS, ROOT, UNAVAILABLE, other
 TESTS = (
     "src/alcid/expressions",  # doctests
     "tests/expressions",
-    "tests/formats",
-    "--deselect=tests/formats/deletion_vector/test_file.py",  # large files
-    "tests/index/bundle",
-    "--ignore=tests/index/bundle/test_damage.py",  # damaged bytes, which do not depend on Python
-    "tests/scan/test_bounds.py",
+    "--ignore=tests/expressions/test_sql_fuzz.py",  # random texts, which do not depend on Python
+    "tests/formats/file_index",
+    "tests/formats/puffin",
+    "tests/index/bundle/test_bundle.py",
     "tests/scan/test_explanation.py",
     "tests/test_file_index.py",
     "tests/test_imports.py",

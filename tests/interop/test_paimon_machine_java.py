@@ -12,11 +12,11 @@ from alcid.errors import AlcidWarning
 from tests.golden.paimon_tables_jvm import JavaPaimon
 from tests.interop.java_machine import JavaMachine
 from tests.interop.key_machine import KeyMachine
-from tests.tables.paimon.machine_runs import machine_count, noted, seed
+from tests.tables.paimon.machine_runs import IS_SOAK, machine_count, noted, seed
 
 __all__ = ["seed"]
 
-STEPS, KEYED_STEPS = 20, 12
+STEPS, KEYED_STEPS = (20, 12) if IS_SOAK else (14, 6)
 VECTORS = {"deletion-vectors.enabled": "true"}
 KEYED: dict[str, dict[str, str]] = {
     "vectors": VECTORS | {"bucket": "2"},

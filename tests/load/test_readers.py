@@ -20,7 +20,7 @@ import alcid
 from tests.load.readers import Loaded
 
 READERS = int(os.environ.get("ALCID_READERS", "8"))
-SECONDS = float(os.environ.get("ALCID_SECONDS", "6"))
+SECONDS = float(os.environ.get("ALCID_SECONDS", "4"))
 LONG, SHORT = 120, 20  # seconds, after which memory is compared, and with what
 MOST_KEPT = 20_000  # memory blocks of Python, out of some 330,000
 

@@ -26,8 +26,8 @@ from tests.scan.random_table import RandomTable, deleted_rows, present_values, s
 from tests.scan.states import State, States
 
 IS_FUZZ = settings.get_current_profile_name() == "fuzz"
-TABLES = 400 if IS_FUZZ else 6
-QUESTIONS, QUESTIONS_AFTERWARDS = (400, 200) if IS_FUZZ else (45, 25)
+TABLES = 400 if IS_FUZZ else 4
+QUESTIONS, QUESTIONS_AFTERWARDS = (400, 200) if IS_FUZZ else (40, 20)
 STATES_OF_A_QUESTION = 3
 """The states take turns, with and without deleted rows."""
 DEFAULT_SEED = "2025"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.faults.executor_kills import ExecutorKills
 from tests.spark.cluster import Cluster, Driver
 from tests.spark.processes import wait_for
@@ -11,6 +13,7 @@ from tests.spark.processes import wait_for
 KILLS, RUNS = 2, 20  # an operation may finish before anything of it is killed
 
 
+@pytest.mark.soak
 def test_what_executors_were_killed_in_is_done_all_the_same(
     machines: Cluster, remote: Driver, tmp_path: Path
 ) -> None:

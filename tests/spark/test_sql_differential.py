@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IS_FUZZ = hypothesis_settings.get_current_profile_name() == "fuzz"
-ROUNDS, QUERIES = (200, 50) if IS_FUZZ else (1, 30)
+ROUNDS, QUERIES = (200, 50) if IS_FUZZ else (1, 15)
 
 
 @pytest.fixture(scope="module")

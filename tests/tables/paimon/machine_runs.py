@@ -23,12 +23,12 @@ def seed(request: pytest.FixtureRequest) -> str:
 
 
 def machine_count(usual: int) -> int:
-    """How many machines to run: ALCID_MACHINES percent of the usual number, or 40 % in `ci`.
+    """How many machines to run: ALCID_MACHINES percent of the usual number, or 10 % in `ci`.
 
     Those of `ci` are the same in every run, so that more of them would find little more; `make
     soak` runs 300 %, all of them new.
     """
-    share = 40 if settings.get_current_profile_name() == "ci" else 100
+    share = 10 if settings.get_current_profile_name() == "ci" else 100
     return max(usual * int(os.environ.get("ALCID_MACHINES", share)) // 100, 1)
 
 

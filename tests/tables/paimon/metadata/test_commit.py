@@ -77,7 +77,7 @@ def check_race(table: PaimonTable, done: list[Done]) -> None:
 
 def test_processes_that_commit_at_once_lose_nothing(tmp_path: Path) -> None:
     table = create(tmp_path)
-    rounds = 200 if IS_SOAK else 60
+    rounds = 200 if IS_SOAK else 25
     done = race(str(tmp_path), {}, rounds=rounds)
     assert sum(len(racer.snapshots) for racer in done) == 4 * rounds
     check_race(table, done)

@@ -98,7 +98,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what only `make soak` runs, and put first what one process has to run alone."""
+    """Leave out what only `make soak` runs, and put first what must run in one process."""
     if not IS_SOAK and settings.get_current_profile_name() == "ci":
         collected = {item.nodeid for item in items}
         left_out = {

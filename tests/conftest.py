@@ -182,7 +182,7 @@ def _group(nodeid: str) -> str:
     if nodeid.startswith("tests/iceberg/") or page == "iceberg-tables.md":
         return "iceberg"
     if nodeid.startswith("tests/spark/") or page in SPARK_PAGES:
-        return "cluster" if "_cluster.py" in nodeid else "spark"
+        return "cluster" if "_cluster.py" in nodeid or "bounded" in nodeid else "spark"
     if any(part in nodeid for part in _LONG):
         return "long"
     return "peers" if nodeid.startswith("tests/interop/") else "other"

@@ -452,12 +452,12 @@ class Pieces(ArrowRows):
 
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path) -> None:
     options = VECTORS | {"bucket": "1", "target-file-size": "300 kb"}
-    peaks = list[list[int]]()
-    for count in (6, 24):
+    peaks, bound = list[list[int]](), 2 * PIECE_BYTES
+    for count in (8, 24):
         columns = {"id": "BIGINT", "v": "STRING"}
         table = create(tmp_path / str(count), columns, primary_keys=["id"], options=options)
         peaks.append([])
-        with bounded(MemoryBounds(*[2 * PIECE_BYTES] * 3)), small_groups(2048):
+        with bounded(MemoryBounds(bound, bound, bound, most_merged=4)), small_groups(2048):
             for _ in range(2):
                 with peak_memory() as peak:
                     upsert_rows(table, Pieces(count), UpsertPlan())

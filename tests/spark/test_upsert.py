@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -23,7 +24,9 @@ from alcid.errors import (
 from alcid.formats.binary_row import hash_rows
 from alcid.formats.buckets import fixed_bucket
 from alcid.spark import rows as spark_rows
-from alcid.spark.rows import run_tasks
+from alcid.spark.rows import DataFrameRows, run_tasks
+from alcid.tables.paimon.keyed import upsert
+from alcid.tables.paimon.keyed.memory import DEFAULT_MEMORY
 from tests.spark.lost_attempts import LostAttempts
 from tests.tables.paimon.small_tables import create
 
@@ -138,6 +141,14 @@ def test_the_later_row_of_a_key_wins_and_a_bucket_has_one_writer(
             ]
 
 
+@pytest.fixture
+def two_channels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows are enough for both cores."""
+    monkeypatch.setattr(upsert, "_CHANNEL_BYTES", 100)
+    monkeypatch.setattr(upsert, "_WAVES", 1)
+
+
+@pytest.mark.usefixtures("two_channels")
 def test_rows_of_few_tasks_are_shared_out_to_all_channels(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -149,6 +160,7 @@ def test_rows_of_few_tasks_are_shared_out_to_all_channels(
     assert (again.rows, again.replaced, again.buckets) == (100, 100, 4)
 
 
+@pytest.mark.usefixtures("two_channels")
 def test_partitions_of_one_bucket_are_shared_out_to_all_channels(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -309,10 +321,85 @@ def test_a_task_that_is_tried_again_doubles_nothing(
     table.upsert(spark.range(0, 100, 1, 2).selectExpr(*columns_of(0)))
     before = len(files_below(table))
     told, lost = attempts.run(SCRIPT, table.location, flags)
-    assert lost == ["0", "1"]
+    assert lost == ["0"]  # rows are few
     assert told[:5] == ["1000", "0", "100", "3", "3"]
     assert [(row["id"], row["name"]) for row in rows_in(table)] == [
         (one, "new") for one in range(1000)
     ]
     assert len(files_below(table)) == before + 6  # what was lost lies there, and is not read
     assert (verified := table.verify(progress=False)).ok, verified
+
+
+# -- at size -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by_day", [False, True], ids=["whole", "by day"])
+def test_keys_are_looked_up_by_tasks_that_have_a_range_of_hashes_each(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_day: bool
+) -> None:
+    table = keyed(tmp_path / "table", DYNAMIC, by_day=by_day, spark=spark)
+    other = keyed(tmp_path / "other", DYNAMIC, by_day=by_day, spark=None)
+    first = spark.range(0, 300, 1, 2).selectExpr(*columns_of(0))
+    table.upsert(first)
+    other.upsert(first.toArrow())
+    # The hash index has 1,200 bytes, so that each task has several ranges.
+    monkeypatch.setattr(upsert, "DEFAULT_MEMORY", replace(DEFAULT_MEMORY, hash_bytes=128))
+    arranged = list[Any]()
+
+    def run_seen(rows: DataFrame, write: Any) -> Any:
+        arranged.append(rows)
+        return run_tasks(rows, write)
+
+    df = spark.range(0, 450, 1, 3).selectExpr(*columns_of(1))
+    with patch.object(spark_rows, "run_tasks", run_seen):
+        report = table.upsert(df)
+    assert other.upsert(df.toArrow()).replaced == report.replaced == 300
+    assert rows_in(table) == rows_in(other)
+    plan = arranged[0]._jdf.queryExecution().toString()
+    assert plan.count("ArrowEvalPython") >= 2
+    assert (verified := table.verify(progress=False)).ok, verified
+
+
+@pytest.mark.parametrize("buckets", [FIXED, DYNAMIC], ids=["fixed", "dynamic"])
+def test_tasks_with_little_memory_spill_and_write_the_same(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    buckets: dict[str, str],
+) -> None:
+    table = keyed(tmp_path / "table", buckets, spark=spark)
+    other = keyed(tmp_path / "other", buckets, spark=None)
+    tiny = replace(DEFAULT_MEMORY, buffered_bytes=500, key_bytes=500, most_merged=2)
+    rows = ["id % 150 AS id", "DATE'2025-01-01' AS dt", "cast(id AS string) AS name"]
+    for more in (0, 75):
+        df = spark.range(0, 1000, 1, 5).selectExpr(*rows)
+        df = df.selectExpr(f"id + {more} AS id", "dt", "name")
+        with (
+            setting(spark, "spark.sql.execution.arrow.maxRecordsPerBatch", "20"),
+            monkeypatch.context() as patched,
+        ):
+            patched.setattr(upsert, "DEFAULT_MEMORY", tiny)
+            report = table.upsert(df)
+        expected = other.upsert(df.toArrow())
+        assert (report.rows, report.replaced) == (expected.rows, expected.replaced)
+        assert rows_in(table) == rows_in(other)
+    assert (verified := table.verify(progress=False)).ok, verified
+
+
+def test_few_rows_start_few_tasks(spark: SparkSession, tmp_path: Path) -> None:
+    for rows, parallelism, most, channels in (
+        (10_000, 200, None, 1),
+        (1_000_000, 200, None, 1),
+        (20_000_000, 200, None, 20),
+        (20_000_000, 2, 2, 2),
+    ):
+        size = DataFrameRows(spark.range(rows)).size()
+        assert size is not None
+        assert size.bytes == 8 * rows
+        assert upsert.count_channels(size, parallelism, most=most) == channels
+    joined = spark.range(10**9).crossJoin(spark.range(10**9))
+    assert DataFrameRows(joined).size() is None
+    assert upsert.count_channels(None, 200, 1, 800) == 200
+    table = keyed(tmp_path, DYNAMIC, by_day=True, spark=spark)
+    report = table.upsert(spark.range(0, 1000, 1, 8).selectExpr(*columns_of(0)))
+    assert report.rows == 1000

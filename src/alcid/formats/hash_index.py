@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from alcid._arrays import BoolArray, Int32Array, changes
 from alcid.errors import FormatError, LimitError, UnsupportedError
-from alcid.formats.source import BytesSource
+from alcid.formats.source import BytesSource, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +31,7 @@ Hashes: TypeAlias = "npt.NDArray[np.integer[Any]] | pa.Array | pa.ChunkedArray |
 
 _STORED = np.dtype(">i4")
 _SIZE = _STORED.itemsize
+_CHUNK = 8 << 20  # bytes of a file that are in memory at a time, where not all are wanted
 
 
 class HashIndex:
@@ -83,15 +84,7 @@ class HashIndex:
         1
         """
         data = BytesSource(data).data
-        size = len(data)
-        if size % _SIZE:
-            raise FormatError(
-                "truncated hash",
-                file=name,
-                offset=size - size % _SIZE,
-                found=f"{size % _SIZE} bytes",
-                expected=_SIZE,
-            )
+        _check_size(len(data), name)
         stored = np.frombuffer(data, _STORED)
         index = cls(stored)
         index._duplicates = len(stored) - len(index)
@@ -149,6 +142,48 @@ class HashIndex:
 
     def __repr__(self) -> str:
         return f"<HashIndex of {len(self)} hashes>"
+
+
+def read_hashes_between(
+    source: Source, least: int, greatest: int, *, chunk: int = _CHUNK
+) -> Int32Array:
+    """The hashes of a file that are in a range, ascending, each once.
+
+    Files are in no order that could be relied on, so all of it is read, but only a chunk is in
+    memory besides the hashes of the range.
+
+    Args:
+        source: The file.
+        least: The first hash of the range.
+        greatest: The last one.
+        chunk: Bytes to read at a time.
+
+    Raises:
+        FormatError: Its size is not a multiple of 4.
+
+    >>> file = BytesSource(HashIndex([7, -1, 3]).to_bytes())
+    >>> read_hashes_between(file, 0, 7).tolist()
+    [3, 7]
+    """
+    _check_size(source.size, source.name)
+    step = max(chunk - chunk % _SIZE, _SIZE)
+    parts = [np.zeros(0, np.int32)]
+    for offset in range(0, source.size, step):
+        data = source.read(offset, min(step, source.size - offset))
+        hashes = np.frombuffer(data, _STORED).astype(np.int32)
+        parts.append(hashes[(hashes >= least) & (hashes <= greatest)])
+    return HashIndex(np.concatenate(parts)).hashes
+
+
+def _check_size(size: int, name: str) -> None:
+    if size % _SIZE:
+        raise FormatError(
+            "truncated hash",
+            file=name,
+            offset=size - size % _SIZE,
+            found=f"{size % _SIZE} bytes",
+            expected=_SIZE,
+        )
 
 
 def hash_array(hashes: Hashes | int) -> Int32Array:

@@ -9,6 +9,10 @@ Rows with keys are routed to the task of their channel:
     key columns -> channel, and bucket if the key is known    a function that Spark calls
     rows of a channel -> the task of its number               a shuffle
     rows of a channel -> files                                what that task does
+
+Where too many keys are known for each task to look all of them up, there is a shuffle before that:
+
+    key columns -> range of keys -> the task of the range, sorted by range
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ from alcid.spark import jvm
 from alcid.spark.errors import naming_missing_package
 from alcid.spark.schema import spark_schema
 from alcid.tables.parquet_writer import written_type
-from alcid.tables.rows import KeyedRowWriter, Routed, RowWriter
+from alcid.tables.rows import KeyedRowWriter, Routed, RowPiece, RowWriter, SizeEstimate
 from alcid.tables.schema import TargetColumns
 from alcid.types import DataType
 
@@ -45,7 +49,7 @@ _NOT_WRITTEN = ("TIME", "VARIANT")  # Spark does not read TIME from Parquet eith
 _NULLABLE = ("nullable", "containsNull", "valueContainsNull")
 _RESULT = "result binary, error binary"
 _BUCKET = "bucket"
-_ROUTED, _ORDER = "routed", "order"  # beside the columns c0, c1 and so on
+_ROUTED, _ORDER, _RANGE = "routed", "order", "range"  # beside the columns c0, c1 and so on
 _NUMBERS = "hash", "bucket", "channel"
 _ROUTE = "hash int, bucket int, channel int, error binary"
 
@@ -67,6 +71,11 @@ class DataFrameRows:
         """How many tasks run at a time."""
         return jvm.parallelism(self._df.sparkSession)
 
+    def size(self) -> SizeEstimate | None:
+        """What Spark's optimizer expects."""
+        expected = jvm.plan_size(self._df)
+        return None if expected is None else SizeEstimate(*expected)
+
     def count(self) -> int:
         """How many rows there are, by a job."""
         return int(self._df.count())
@@ -80,7 +89,7 @@ class DataFrameRows:
         return run_tasks(self._clustered(writer), _Write(writer))
 
     def write_by_key(self, writer: KeyedRowWriter[T]) -> Iterator[T]:
-        """Let tasks write the rows, each those of its channel, which it holds in memory."""
+        """Let tasks write the rows, each those of its channel."""
         return run_tasks(self._routed(writer), _WriteChannel(writer))
 
     def _clustered(self, writer: RowWriter[Any]) -> DataFrame:
@@ -126,13 +135,24 @@ class DataFrameRows:
             for (field, _), name in zip(used, rows.columns, strict=False)
             if field.name in writer.key_columns
         ]
-        fields = [field for field, _ in keys]
+        fields, names = [field for field, _ in keys], [name for _, name in keys]
         columns = TargetColumns(pa.schema(fields), tuple(range(len(fields))), (), ())
+        rows = rows.withColumn(_ORDER, f.monotonically_increasing_id())
+        route = _Route(writer, columns)
         # A function of Spark gives Python the key columns only, and not all of the rows.
-        routed = f.arrow_udf(_Route(writer, columns).route, _ROUTE)(*(name for _, name in keys))
-        return rows.select(
-            "*", routed.alias(_ROUTED), f.monotonically_increasing_id().alias(_ORDER)
-        ).repartitionById(writer.channels, f.col(f"{_ROUTED}.channel"))
+        if writer.lookup_tasks:
+            ranges = f.arrow_udf(route.lookup_ranges, "bigint")(*names)
+            task = f.pmod(f.col(_RANGE), f.lit(writer.lookup_tasks)).cast("int")
+            rows = (
+                rows.withColumn(_RANGE, ranges)
+                .repartitionById(writer.lookup_tasks, task)
+                .sortWithinPartitions(_RANGE)
+                .drop(_RANGE)
+            )
+        routed = f.arrow_udf(route.route, _ROUTE)(*names)
+        return rows.withColumn(_ROUTED, routed).repartitionById(
+            writer.channels, f.col(f"{_ROUTED}.channel")
+        )
 
     def _column(self, position: int) -> Column:
         """A column by its position, whatever its name."""
@@ -320,6 +340,16 @@ class _Route:
     columns: TargetColumns
     """The key."""
 
+    def lookup_ranges(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        """The range of each row; those of values that do not fit are of no range."""
+        for batch in batches:
+            keys = (batch,) if isinstance(batch, pa.Array) else batch
+            try:
+                ranges = self.writer.lookup_ranges(self.columns.rows(keys))
+            except AlcidError:  # it is raised again by `route`
+                ranges = np.zeros(len(keys[0]), np.int64)
+            yield pa.array(ranges)
+
     def route(self, batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         """Numbers for each row; Spark goes by these types, though it gives one column as itself."""
         for batch in batches:
@@ -342,14 +372,29 @@ class _WriteChannel(Generic[T]):
     writer: KeyedRowWriter[T]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[T]:
-        buffered = [batch for batch in batches if batch.num_rows]
-        if not buffered:
-            return
-        rows = pa.Table.from_batches(buffered)
-        routed = rows.column(_ROUTED).combine_chunks()
-        for error in routed.field("error").drop_null()[:1]:
-            raise pickle.loads(error.as_py())
-        numbers = *(routed.field(name) for name in _NUMBERS), rows.column(_ORDER)
-        yield from self.writer.write_rows(
-            rows.columns[:-2], Routed(*(column.to_numpy() for column in numbers))
-        )
+        yield from self.writer.write_rows(self._pieces(batches))
+
+    def _pieces(self, batches: Iterable[pa.RecordBatch]) -> Iterator[RowPiece]:
+        """The rows in pieces; Spark's batches are small."""
+        buffered, size = list[pa.RecordBatch](), 0
+        for batch in batches:
+            if size > self.writer.piece_bytes:
+                yield _piece(buffered, is_last=False)
+                size = 0
+            if batch.num_rows:
+                buffered.append(batch)
+                size += batch.nbytes
+        if buffered:
+            yield _piece(buffered, is_last=True)
+
+
+def _piece(batches: list[pa.RecordBatch], *, is_last: bool) -> RowPiece:
+    """Routed rows."""
+    rows = pa.Table.from_batches(batches)
+    batches.clear()
+    routed = rows.column(_ROUTED).combine_chunks()
+    for error in routed.field("error").drop_null()[:1]:
+        raise pickle.loads(error.as_py())
+    numbers = *(routed.field(name) for name in _NUMBERS), rows.column(_ORDER)
+    columns = rows.drop_columns([_ROUTED, _ORDER]).columns
+    return RowPiece(columns, Routed(*(column.to_numpy() for column in numbers)), is_last)

@@ -339,6 +339,47 @@ class DeleteReport(Report):
         yield f"{_would(dry_run=self.dry_run)}deleted {done}{made}"
 
 
+_SKEW = 4  # times the mean
+_SKEW_ROWS = 100_000  # fewer do not hold a task up
+_MOST_SKEWED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Skewed:
+    """A bucket or partition that got more than four times the mean of the rows of an upsert.
+
+    All rows of a bucket are written by one task, so such a bucket decides how long an upsert takes.
+
+    >>> print(Skewed("dt=2026-08-01/bucket-3", 8_000_000, 0.8, 20))
+    skewed: dt=2026-08-01/bucket-3 got 8,000,000 rows, 80 % of all, one of 20
+    """
+
+    path: str
+    """The folder of the bucket or the partition in the table."""
+    rows: int
+    share: float
+    """The part of all rows that it got."""
+    count: int
+    """How many buckets, or partitions, got rows."""
+
+    def __str__(self) -> str:
+        rows, percent = count_text(self.rows, "row"), round(100 * self.share)
+        return f"skewed: {self.path} got {rows}, {percent} % of all, one of {self.count}"
+
+
+def find_skewed(rows: Mapping[str, int]) -> tuple[Skewed, ...]:
+    """Those that have far more rows than the mean, the largest first, ten at most.
+
+    >>> [skewed.path for skewed in find_skewed({"a": 900_000} | dict.fromkeys("bcdefgh", 100))]
+    ['a']
+    """
+    total = sum(rows.values())
+    limit = max(_SKEW * total, _SKEW_ROWS * len(rows))
+    skewed = [path for path, count in rows.items() if count * len(rows) > limit]
+    largest = sorted(skewed, key=lambda path: (-rows[path], path))[:_MOST_SKEWED]
+    return tuple(Skewed(path, rows[path], rows[path] / total, len(rows)) for path in largest)
+
+
 @dataclass(frozen=True, slots=True)
 class UpsertReport(Report):
     """What an upsert did.
@@ -371,9 +412,11 @@ class UpsertReport(Report):
     """Indexes that files did not get, and why."""
     dry_run: bool = False
     """Nothing was changed."""
+    skewed: tuple[Skewed, ...] = ()
+    """Partitions and buckets that got far more rows than others, ten of each at most."""
 
     def lines(self) -> Iterator[str]:
-        """What was upserted, and which indexes were skipped."""
+        """What was upserted, where most of it went, and which indexes were skipped."""
         if self.snapshot_id is None:
             nothing = "upserted nothing: there are no rows that change the table"
             yield f"{nothing}; {self.seconds:.1f} s"
@@ -388,6 +431,7 @@ class UpsertReport(Report):
         if not self.is_compacted:
             first += "; not compacted"
         yield f"{first}; snapshot {self.snapshot_id}; {self.seconds:.1f} s"
+        yield from map(str, self.skewed)
         yield from cut(self.skipped, len(self.skipped), "reasons")
 
 

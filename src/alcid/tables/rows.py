@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from alcid._arrays import Int32Array, Int64Array, IntArray
 from alcid.tables.schema import TargetColumns
+
+_IN_MEMORY = 8
+"""Rows that the caller has in memory are written in larger pieces: their copies are no more."""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -63,6 +67,25 @@ class Routed:
     """Numbers that ascend with the arrival of rows; None: rows are in that order."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowPiece:
+    """Some of the rows of a channel, as many as are to be in memory at a time."""
+
+    columns: Sequence[pa.ChunkedArray]
+    """The columns that `KeyedRowWriter.columns.sources` names, then that of the row kinds."""
+    routed: Routed | None
+    """What `KeyedRowWriter.route` returned; None if all rows of all channels are here."""
+    is_last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SizeEstimate:
+    """How much there is to be written, as far as that can be known without reading it."""
+
+    bytes: int
+    rows: int | None = None
+
+
 class KeyedRowWriter(Protocol[T_co]):
     """Writes rows by their key: all rows of a key come to the same task, which is its channel."""
 
@@ -82,17 +105,25 @@ class KeyedRowWriter(Protocol[T_co]):
     def channels(self) -> int:
         """How many tasks there are."""
 
+    @property
+    def lookup_tasks(self) -> int:
+        """How many tasks rows are to be brought to before `route`, by `lookup_ranges`; 0: none."""
+
+    @property
+    def piece_bytes(self) -> int:
+        """How many bytes of rows a task should have in memory at a time."""
+
+    def lookup_ranges(self, rows: pa.Table) -> Int64Array:
+        """Numbers of rows: `route` needs little memory where rows of a number follow each other."""
+
     def route(self, rows: pa.Table) -> Routed:
         """Find the channels of rows, of which the key columns are given."""
 
-    def write_rows(
-        self, columns: Sequence[pa.ChunkedArray], routed: Routed | None = None, threads: int = 1
-    ) -> Iterable[T_co]:
+    def write_rows(self, pieces: Iterable[RowPiece], threads: int = 1) -> Iterable[T_co]:
         """Write the rows of a channel.
 
         Args:
-            columns: The columns that `columns.sources` names, then that of the row kinds.
-            routed: What `route` returned; None if all rows are here.
+            pieces: The rows; the next piece is read after the one before is taken care of.
             threads: How many threads to use.
         """
 
@@ -107,6 +138,9 @@ class RowSource(Protocol):
     @property
     def parallelism(self) -> int:
         """How many tasks write at a time."""
+
+    def size(self) -> SizeEstimate | None:
+        """About how much there is; None if that is not known."""
 
     def count(self) -> int:
         """How many rows there are."""
@@ -139,6 +173,10 @@ class ArrowRows:
         """The columns as they are."""
         return self._rows.schema
 
+    def size(self) -> SizeEstimate:
+        """Exactly how much there is."""
+        return SizeEstimate(self._rows.nbytes, self._rows.num_rows)
+
     def count(self) -> int:
         """How many rows there are."""
         return int(self._rows.num_rows)
@@ -158,5 +196,16 @@ class ArrowRows:
         positions = [source for source in writer.columns.sources if source is not None]
         if writer.kind_column is not None:
             positions.append(writer.kind_column[0])
-        columns = [self._rows.column(position) for position in positions]
-        yield from writer.write_rows(columns, threads=os.cpu_count() or 1)
+        rows = pa.Table.from_arrays(
+            [self._rows.column(position) for position in positions], list(map(str, positions))
+        )
+        pieces = max(-(-rows.nbytes // (_IN_MEMORY * writer.piece_bytes)), 1)
+        starts = [number * len(rows) // pieces for number in range(pieces + 1)]
+        yield from writer.write_rows(
+            (
+                RowPiece(rows.slice(start, end - start).columns, None, is_last=end == len(rows))
+                for start, end in pairwise(starts)
+                if start < end
+            ),
+            threads=os.cpu_count() or 1,
+        )

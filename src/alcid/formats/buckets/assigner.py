@@ -11,7 +11,7 @@ keys only, and the same key may end up in two buckets. Paimon does not support t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
@@ -30,13 +30,13 @@ _PLACE_BITS: Final = 16
 _RATIO: Final = 4  # of more, a batch is merged into more; of less, more runs are asked
 
 
-class _Run(NamedTuple):
+class HashRun(NamedTuple):
     """Hashes, ascending, and their buckets."""
 
     hashes: Int32Array
     buckets: Buckets
 
-    def merge(self, other: _Run) -> _Run:
+    def merge(self, other: HashRun) -> HashRun:
         """The hashes of both, none of which both have."""
         positions = np.searchsorted(self.hashes, other.hashes) + np.arange(len(other.hashes))
         is_own = np.ones(len(self.hashes) + len(other.hashes), bool)
@@ -44,7 +44,7 @@ class _Run(NamedTuple):
         hashes, buckets = np.empty(len(is_own), np.int32), np.empty(len(is_own), np.int16)
         hashes[is_own], hashes[positions] = self.hashes, other.hashes
         buckets[is_own], buckets[positions] = self.buckets, other.buckets
-        return _Run(hashes, buckets)
+        return HashRun(hashes, buckets)
 
 
 class KnownHashes:
@@ -61,7 +61,12 @@ class KnownHashes:
 
     def __init__(self) -> None:
         """Start with none."""
-        self._runs: list[_Run] = []
+        self._runs: list[HashRun] = []
+
+    @property
+    def runs(self) -> Sequence[HashRun]:
+        """The sorted runs; there is one at most where hashes were only loaded."""
+        return self._runs
 
     def find(self, hashes: Int32Array) -> Buckets:
         """The bucket of each hash, or `UNKNOWN`; faster if they are ascending."""
@@ -80,7 +85,7 @@ class KnownHashes:
         """Take hashes that are not known yet, ascending and each once."""
         if not len(hashes):
             return
-        run = _Run(hashes, buckets)
+        run = HashRun(hashes, buckets)
         while self._runs and len(self._runs[-1].hashes) <= _RATIO * len(run.hashes):
             run = self._runs.pop().merge(run)
         self._runs.append(run)

@@ -20,6 +20,7 @@ __all__ = [
     "is_stopped",
     "map_in_arrow",
     "parallelism",
+    "plan_size",
     "progress_counter",
     "silence",
     "spark_exceptions",
@@ -66,6 +67,27 @@ def active(spark: SparkSession, java_session: Any = None) -> Iterator[None]:
 def parallelism(spark: SparkSession) -> int:
     """How many tasks run at a time; without a JVM, a guess."""
     return int(spark.sparkContext.defaultParallelism) if has_jvm(spark) else _UNKNOWN_CORES
+
+
+_UNLIKELY_BYTES = (
+    1 << 50
+)  # Spark multiplies the sizes of what is joined, and takes 2^63 for unknown
+
+
+def plan_size(rows: DataFrame) -> tuple[int, int | None] | None:
+    """How many bytes and rows the optimizer expects of a DataFrame; None without a JVM.
+
+    It is also None where Spark does not know, for what comes from an RDD, say, or cannot, as for
+    many a join. Rows are only known of few plans.
+    """
+    if not has_jvm(rows.sparkSession):
+        return None
+    statistics = rows._jdf.queryExecution().optimizedPlan().stats()
+    size = int(str(statistics.sizeInBytes()))
+    if size >= _UNLIKELY_BYTES:
+        return None
+    count = statistics.rowCount()
+    return size, int(str(count.get())) if count.isDefined() else None
 
 
 def streaming_query(spark: SparkSession) -> str | None:

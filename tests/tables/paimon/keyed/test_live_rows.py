@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from alcid.errors import UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon.keyed.bucket_upsert import KeyMatches, look_up
+from alcid.tables.paimon.keyed.older_rows import KeyMatches, look_up
 from alcid.tables.paimon.merge_on_read import KeyRows, superseded_rows
 from tests.tables.paimon.key_rows import File, rank, tables
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alcid import PaimonTable, Routing
+from alcid.tables import reports
 from alcid.tables.paimon.data_files import fit_stored, table_paths
-from alcid.tables.paimon.keyed.bucket import NEW_KEY, HashIndexes, buckets_of
-from alcid.tables.paimon.keyed.upsert import UpsertJob, keyed_table
-from alcid.tables.rows import Routed
+from alcid.tables.paimon.keyed import upsert
+from alcid.tables.paimon.keyed.bucket import buckets_of
+from alcid.tables.paimon.keyed.hash_lookup import NEW_KEY, HashIndexes
+from alcid.tables.paimon.keyed.memory import MemoryBounds
+from alcid.tables.paimon.keyed.upsert import UpsertPlan, count_channels, keyed_table, plan_job
+from alcid.tables.paimon.keyed.upsert_job import Channel, UpsertJob
+from alcid.tables.rows import ArrowRows, Routed, SizeEstimate
 from tests.tables.paimon.small_tables import create
 
 COLUMNS = {"part": "INT", "id": "BIGINT"}
@@ -79,7 +85,8 @@ def test_no_two_channels_have_rows_of_a_bucket(
         if not len(mine):
             continue
         chosen = Routed(routed.hashes[mine], routed.buckets[mine], routed.channels[mine])
-        for part in job.parts(rows.take(mine), np.zeros(len(mine), np.int8), chosen, channel):
+        kinds = np.zeros(len(mine), np.int8)
+        for part in Channel(job, channel).split(rows.take(mine), kinds, chosen):
             assert owner.setdefault(part.bucket.id, channel) == channel
             for row in mine[part.batch.positions].tolist():
                 placed[row] = part.bucket.id
@@ -93,3 +100,92 @@ def test_no_two_channels_have_rows_of_a_bucket(
             if routed.buckets[row] == NEW_KEY:
                 held[place] = held.get(place, 0) + 1
         assert max(held.values()) <= target
+
+
+def test_skewed_partitions_and_buckets_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reports, "_SKEW_ROWS", 50)
+    options = {"bucket": "1", "deletion-vectors.enabled": "true"}
+    keys = ["part", "id"]
+    table = create(tmp_path, COLUMNS, partition_keys=["part"], primary_keys=keys, options=options)
+    parts = [0] * 90 + [1] * 60 + list(range(2, 12))
+    rows = pa.table({"part": pa.array(parts, pa.int32()), "id": range(len(parts))})
+    report = table.upsert(rows)
+    assert report.skewed == (
+        reports.Skewed("part=0", 90, 90 / 160, 12),
+        reports.Skewed("part=1", 60, 60 / 160, 12),
+        reports.Skewed("part=0/bucket-0", 90, 90 / 160, 12),
+        reports.Skewed("part=1/bucket-0", 60, 60 / 160, 12),
+    )
+    assert str(report).splitlines()[1] == "skewed: part=0 got 90 rows, 56 % of all, one of 12"
+    assert report.to_dict()["skewed"][3] == {
+        "path": "part=1/bucket-0",
+        "rows": 60,
+        "share": 0.375,
+        "count": 12,
+    }
+    assert table.upsert(rows.slice(150)).skewed == ()
+    monkeypatch.setattr(reports, "_SKEW_ROWS", 100)
+    assert table.upsert(rows).skewed == ()
+
+
+def test_at_most_ten_skewed_buckets_are_named() -> None:
+    rows = {f"a{number:02}": 10**6 + number for number in range(20)}
+    rows |= {f"b{number}": 1 for number in range(200)}
+    assert [skewed.path for skewed in reports.find_skewed(rows)] == [
+        f"a{number:02}" for number in range(19, 9, -1)
+    ]
+    assert reports.find_skewed({}) == ()
+
+
+def test_channels_go_by_the_rows(tmp_path: Path) -> None:
+    mb = 1 << 20
+    for size, least, most, channels in (
+        (SizeEstimate(mb, 10_000), 1, None, 1),
+        (SizeEstimate(0, 0), 1, None, 1),
+        (SizeEstimate(33 * mb), 1, None, 2),
+        (SizeEstimate(mb, 3 * mb + 1), 1, None, 4),
+        (SizeEstimate(mb, 10_000), 50, None, 50),
+        (SizeEstimate(mb, 10_000), 50, 30, 30),
+        (SizeEstimate(mb * mb), 1, 800, 800),
+        (None, 1, None, 200),
+        (None, 1, 3, 3),
+    ):
+        assert count_channels(size, 200, least, most) == channels
+    rows = ArrowRows(rows_of(1, range(10)))
+    options = {"deletion-vectors.enabled": "true"}
+    for number, (bucket, partitions, channels) in enumerate(
+        [("3", [], 3), ("3", ["part"], 8), ("-1", [], 2)]
+    ):
+        table = create(
+            tmp_path / str(number),
+            COLUMNS,
+            partition_keys=partitions,
+            primary_keys=["part", "id"],
+            options=options | {"bucket": bucket},
+        )
+        with (
+            patch.object(ArrowRows, "parallelism", 2),
+            patch.object(ArrowRows, "size", lambda _self: SizeEstimate(1 << 40)),
+        ):
+            job = plan_job(table, rows, UpsertPlan())
+        assert job.channels == channels
+        assert job.lookup_tasks == 0
+        with patch.object(ArrowRows, "parallelism", 200):
+            assert plan_job(table, rows, UpsertPlan()).channels == 1
+
+
+def test_few_rows_that_look_up_much_have_several_channels(
+    tables: dict[str, PaimonTable], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tables["dynamic"]
+    buckets = {placed.entry.bucket_id for placed in table.snapshot.placed}
+    monkeypatch.setattr(ArrowRows, "parallelism", 50)
+    monkeypatch.setattr(upsert, "_LOOKED_UP_BYTES", 1)
+    rows = ArrowRows(rows_of(1, range(10)))
+    assert plan_job(table, rows, UpsertPlan()).channels == min(len(buckets), 50)
+    assert plan_job(table, rows, UpsertPlan(write_only=True)).channels == 1
+    monkeypatch.setattr(upsert, "DEFAULT_MEMORY", MemoryBounds(hash_bytes=200))
+    job = plan_job(table, rows, UpsertPlan())
+    assert job.lookup_tasks == job.hash_indexes.ranges == 6

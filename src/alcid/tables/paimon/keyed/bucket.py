@@ -16,19 +16,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
-import numpy as np
-
-from alcid._arrays import Int16Array, Int32Array
 from alcid.errors import FormatError
-from alcid.formats.buckets.assigner import UNKNOWN, KnownHashes
 from alcid.formats.deletion_vector import DeletionVector, DeletionVectorFile
 from alcid.formats.hash_index import HashIndex
 from alcid.options import IndexSpec
 from alcid.storage import Storage
 from alcid.tables.paimon.data_files import PlacedFile, place_files
 from alcid.tables.paimon.deletion_vectors import index_path
+from alcid.tables.paimon.keyed.memory import DEFAULT_MEMORY, MemoryBounds
 from alcid.tables.paimon.metadata.manifest import BucketId, ManifestEntry
 from alcid.tables.paimon.metadata.options import TableOptions
 from alcid.tables.paimon.metadata.schema import TableSchema
@@ -154,6 +150,7 @@ class KeyedTable:
     specs: tuple[IndexSpec, ...]
     """The indexes of new files."""
     encoding: Encoding
+    memory: MemoryBounds = DEFAULT_MEMORY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,71 +262,3 @@ def write_hashes(keyed: KeyedTable, bucket: Bucket, hashes: HashIndex) -> IndexE
 
 def _new_name() -> str:
     return f"index-{uuid.uuid4()}-0"
-
-
-NEW_KEY: Final = UNKNOWN
-"""Stands for the bucket of a key that is in none yet."""
-
-
-class HashIndexes:
-    """The hash indexes of partitions, which say which bucket owns a key; loaded at first use.
-
-    It takes 4 to 6 bytes of memory for each key of the partitions that are looked up.
-    """
-
-    def __init__(self, keyed: KeyedTable, buckets: Buckets) -> None:
-        """Take the table and its buckets."""
-        self._keyed, self._buckets = keyed, buckets
-        self._loaded: dict[bytes, _PartitionHashes] = {}
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickle without what is loaded."""
-        return HashIndexes, (self._keyed, self._buckets)
-
-    def find(self, partition: bytes, hashes: Int32Array) -> Int16Array:
-        """The bucket of each key of a partition, or `NEW_KEY`."""
-        if partition not in self._loaded:
-            self._loaded[partition] = self._load(partition)
-        return self._loaded[partition].find(hashes)
-
-    def _load(self, partition: bytes) -> _PartitionHashes:
-        return _PartitionHashes(
-            {
-                number: read_hashes(self._keyed, bucket).hashes
-                for number, bucket in self._buckets.of_partition(partition).items()
-                if bucket.hashes
-            }
-        )
-
-
-class _PartitionHashes:
-    """The hashes of the buckets of a partition.
-
-    Each bucket is searched, as most upserts have few of the keys. Once the probes are as many as
-    there are hashes, one map of all hashes is built.
-    """
-
-    def __init__(self, by_bucket: dict[int, Int32Array]) -> None:
-        """Take the ascending hashes of each bucket."""
-        self._by_bucket = by_bucket
-        self._probes_left = sum(map(len, by_bucket.values()))
-        self._map: KnownHashes | None = None
-
-    def find(self, hashes: Int32Array) -> Int16Array:
-        """The bucket of each hash; of several, the last, as in Paimon."""
-        self._probes_left -= len(hashes) * len(self._by_bucket)
-        if self._probes_left < 0 and self._map is None and self._by_bucket:
-            self._map = KnownHashes()
-            self._map.load(self._by_bucket)
-            self._by_bucket = {}
-        if self._map is not None:
-            return self._map.find(hashes)
-        order = np.argsort(hashes)  # sorted probes are much faster
-        probes = hashes[order]
-        buckets = np.full(len(hashes), NEW_KEY, np.int16)
-        for number, own in self._by_bucket.items():
-            positions = np.searchsorted(own, probes)
-            positions[positions == len(own)] = 0
-            if len(own):
-                buckets[order[own[positions] == probes]] = number
-        return buckets

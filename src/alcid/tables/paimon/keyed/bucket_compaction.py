@@ -239,7 +239,7 @@ class _Compactor:
 
     def _live_rows(self, section: _Section) -> Iterator[SortedRun]:
         deleted = {file.file.name: self._deleted_rows(file) for file in section}
-        return merge_rows(self._reader, section, deleted)
+        return merge_rows(self._reader, section, deleted, memory=self._keyed.memory)
 
     def _result(
         self, kept: Sequence[PlacedFile], written: Sequence[WrittenData]

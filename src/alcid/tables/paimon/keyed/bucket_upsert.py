@@ -13,20 +13,17 @@ delete are removed when the bucket is compacted, while the others only change th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from alcid._arrays import BoolArray, Int32Array, Int64Array, IntArray, plain
+from alcid._arrays import Int32Array, Int64Array, IntArray
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.formats.hash_index import HashIndex
-from alcid.tables.key_order import Column, join_columns, rank_rows, sort_rows
-from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.key_order import rank_rows, sort_rows
 from alcid.tables.paimon.keyed.bucket import (
     Bucket,
     BucketChange,
@@ -46,40 +43,18 @@ from alcid.tables.paimon.keyed.key_files import (
     take_rows,
     write_sorted_run,
 )
+from alcid.tables.paimon.keyed.older_rows import OlderRows, VectorUpdate
+from alcid.tables.paimon.keyed.spill import Spill, SpilledRows, new_folder
 from alcid.tables.paimon.merge_on_read import (
     DELETE_KIND,
-    KeyRows,
     Kinds,
     are_deletes,
     is_effective,
-    superseded_rows,
 )
-from alcid.tables.paimon.metadata.statistics import unpack_rows
 from alcid.tables.paimon.metadata.table_state import IndexEntry
 from alcid.tables.paimon.new_files import WrittenData
 
 _APPENDED = 0  # the file source of files that are not of a compaction
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VectorUpdate:
-    """The deletion vectors of a bucket, and the live rows to delete besides; by file name."""
-
-    existing: Mapping[str, DeletionVector]
-    added: Mapping[str, DeletionVector] = field(default_factory=dict)
-
-    @property
-    def added_rows(self) -> int:
-        """How many rows are deleted besides."""
-        return sum(map(len, self.added.values()))
-
-    def merged(self) -> dict[str, DeletionVector]:
-        """The new deletion vectors."""
-        none = DeletionVector()
-        return {
-            **self.existing,
-            **{name: self.existing.get(name, none) | rows for name, rows in self.added.items()},
-        }
 
 
 def free_level(keyed: KeyedTable, bucket: Bucket) -> int:
@@ -90,7 +65,7 @@ def free_level(keyed: KeyedTable, bucket: Bucket) -> int:
 def write_change(
     keyed: KeyedTable,
     bucket: Bucket,
-    run: SortedRun,
+    chunks: Iterable[SortedRun],
     *,
     new_hashes: Int32Array | None = None,
     vectors: VectorUpdate | None = None,
@@ -100,15 +75,16 @@ def write_change(
     Args:
         keyed: The table.
         bucket: The bucket.
-        run: The rows.
+        chunks: The rows of a run in consecutive parts.
         new_hashes: Hashes of keys that are new to the bucket.
-        vectors: The rows that the run supersedes; None: unknown, so no compaction is prepared.
+        vectors: The rows that the run supersedes, which are known once all chunks are read; None:
+            not known at all, so no compaction is prepared.
     """
-    deletes = are_deletes(run.kinds)
-    upserts, removals = (
-        tuple(write_sorted_run(keyed, bucket, [rows], level=0, source=_APPENDED))
-        for rows in (run.filter(~deletes), run.filter(deletes))
-    )
+    with _Deletes(keyed, bucket) as deletes:
+        upserts, removals = (
+            tuple(write_sorted_run(keyed, bucket, rows, level=0, source=_APPENDED))
+            for rows in (deletes.split(chunks), deletes.runs())
+        )
     paths = [path for file in (*upserts, *removals) for path in file.paths]
     hashes = None
     if new_hashes is not None and len(new_hashes):
@@ -119,6 +95,55 @@ def write_change(
         compaction = _compaction(keyed, bucket, upserts, removals, vectors)
         paths.extend(compaction.written)
     return BucketChange(bucket, upserts, removals, hashes, compaction, tuple(paths))
+
+
+class _Deletes:
+    """The rows of a run that delete, which wait until the others are written."""
+
+    def __init__(self, keyed: KeyedTable, bucket: Bucket) -> None:
+        self._bucket, self._memory = bucket, keyed.memory
+        self._key_columns = keyed.schema.key_columns
+        self._waiting: list[SortedRun] = []
+        self._waiting_bytes = 0
+        self._spill: Spill | None = None
+        self._folder = ExitStack()
+
+    def __enter__(self) -> _Deletes:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._folder.close()
+
+    def split(self, chunks: Iterable[SortedRun]) -> Iterator[SortedRun]:
+        """The rows that do not delete."""
+        for chunk in chunks:
+            is_delete = are_deletes(chunk.kinds)
+            if is_delete.any():
+                self._wait(chunk.filter(is_delete))
+            yield chunk.filter(~is_delete)
+
+    def runs(self) -> Iterator[SortedRun]:
+        """The rows that delete, in the same order."""
+        if self._spill is not None:
+            self._flush(self._spill)
+            for part in self._spill.read(self._bucket.id):
+                yield part.run
+        yield from self._waiting
+
+    def _wait(self, run: SortedRun) -> None:
+        self._waiting.append(run)
+        self._waiting_bytes += run.rows.nbytes
+        if self._waiting_bytes > self._memory.buffered_bytes:
+            if self._spill is None:
+                folder = self._folder.enter_context(new_folder())
+                self._spill = Spill(folder, self._key_columns, self._memory)
+            self._flush(self._spill)
+
+    def _flush(self, spill: Spill) -> None:
+        if self._waiting:
+            run = concat_runs(self._waiting)
+            spill.write([(self._bucket.id, SpilledRows(run, run.numbers, self._key_columns))])
+        self._waiting, self._waiting_bytes = [], 0
 
 
 def _compaction(
@@ -142,154 +167,6 @@ def _compaction(
     return BucketCompaction(bucket, removed, tuple(moved), vectors, paths, update.added_rows)
 
 
-_Pairs: TypeAlias = tuple[IntArray, IntArray]
-"""Positions of an older file, and for each the new row of the same key."""
-
-_NEWEST = np.iinfo(np.int64).max
-_FEW = 4  # new rows are few if there are so many times as many older ones
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyMatches:
-    """Older rows with the keys of new ones."""
-
-    superseded: list[DeletionVector]
-    """For each older file the rows that are not live any more, without those deleted before."""
-    is_outdated: BoolArray
-    """The new rows that an older one beats by `sequence.field`."""
-    is_existing: BoolArray
-    """The new rows whose key has a live older row."""
-
-
-def look_up(old: Sequence[KeyRows], new: KeyRows, *, descending: bool = False) -> KeyMatches:
-    """Find the older rows that new rows supersede.
-
-        older file     new rows      found
-        1  fig         2  plum       row 1 of the file is superseded
-        2  pear        4  lime       key 4 is new
-        3  apple
-
-    Without `sequence.field` a new row supersedes all older ones of its key, as in Java, whatever
-    their sequence numbers. With it, an older row may win.
-
-    Args:
-        old: Files in the order in which they were added. Of a key that is live in several of them,
-            at most one row stays.
-        new: Rows with distinct keys. Those that delete supersede older rows as others do.
-        descending: `sequence.field.sort-order`.
-
-    Raises:
-        FormatError: A row has no sequence number or kind.
-        UnsupportedError: A key or sequence field is of a type that has no order, or of several.
-
-    >>> old = KeyRows([pa.array([1, 2, 3])], np.array([6, 7, 8]), np.zeros(3, np.int8), level=5)
-    >>> new = KeyRows([pa.array([2, 4])], np.array([9, 10]), np.zeros(2, np.int8), level=0)
-    >>> matches = look_up([old], new)
-    >>> matches.superseded, matches.is_outdated.tolist(), matches.is_existing.tolist()
-    ([DeletionVector([1], bits=32)], [False, False], [True, False])
-    """
-    is_outdated, is_existing = np.zeros(len(new), bool), np.zeros(len(new), bool)
-    pairs = [_live_pairs(file, _match(file.keys, new.keys, len(file), len(new))) for file in old]
-    for file, (positions, rows) in zip(old, pairs, strict=True):
-        is_existing[rows[~are_deletes(_values_at(file.kinds, positions))]] = True
-    if not new.sequence:
-        superseded = [DeletionVector(positions) for positions, _ in pairs]
-        return KeyMatches(superseded, is_outdated, is_existing)
-    # The numbers of the new rows stand for their keys.
-    parts = [
-        KeyRows(
-            [pa.array(rows)],
-            _values_at(file.sequence_numbers, positions),
-            _values_at(file.kinds, positions),
-            file.level,
-            [plain(column).take(pa.array(positions)) for column in file.sequence],
-            name=file.name,
-        )
-        for file, (positions, rows) in zip(old, pairs, strict=True)
-    ]
-    matched = np.unique(np.concatenate([np.empty(0, np.int64), *(rows for _, rows in pairs)]))
-    parts.append(
-        KeyRows(
-            [pa.array(matched)],
-            np.full(len(matched), _NEWEST),
-            np.zeros(len(matched), np.int8),
-            0,
-            [plain(column).take(pa.array(matched)) for column in new.sequence],
-        )
-    )
-    *of_files, outdated = superseded_rows(parts, descending=descending)
-    is_outdated[matched[outdated.to_numpy()]] = True
-    superseded = [
-        DeletionVector(positions[vector.to_numpy()])
-        for vector, (positions, _) in zip(of_files, pairs, strict=True)
-    ]
-    return KeyMatches(superseded, is_outdated, is_existing)
-
-
-def _live_pairs(file: KeyRows, pairs: _Pairs) -> _Pairs:
-    """The pairs without older rows that are deleted."""
-    if file.deleted is None:
-        return pairs
-    positions, rows = pairs
-    is_live = ~file.deleted.contains(positions)
-    return positions[is_live], rows[is_live]
-
-
-def _values_at(values: npt.NDArray[Any] | Column, positions: IntArray) -> npt.NDArray[Any]:
-    """Sequence numbers or kinds of some rows."""
-    if isinstance(values, np.ndarray):
-        return values[positions]
-    taken: npt.NDArray[Any] = plain(values).take(pa.array(positions)).to_numpy()
-    return taken
-
-
-def _match(old: Sequence[Column], new: Sequence[Column], old_rows: int, new_rows: int) -> _Pairs:
-    """The rows of a file that have the key of a new row, in order."""
-    if len(old) == len(new) == 1:
-        pairs = _binary_search(plain(old[0]), plain(new[0]))
-        if pairs is not None:
-            return pairs
-    positions = np.arange(old_rows)
-    if new_rows * _FEW < old_rows:
-        positions = _narrow(old, new, positions)
-        old = [plain(column).take(pa.array(positions)) for column in old]
-    ranks = rank_rows(join_columns([old, new]), len(positions) + new_rows)
-    older, newer = np.split(ranks, [len(positions)])
-    row_of = np.full(int(ranks.max(initial=0)) + 1, -1, np.int64)
-    row_of[newer] = np.arange(new_rows)
-    rows = row_of[older]
-    return positions[rows >= 0], rows[rows >= 0]
-
-
-def _binary_search(old: pa.Array, new: pa.Array) -> _Pairs | None:
-    """The same for one column of ascending integers, as files have them; else None."""
-    older, newer = _as_integers(old), _as_integers(new)
-    if older is None or newer is None or old.type != new.type or np.any(older[1:] <= older[:-1]):
-        return None
-    positions = np.searchsorted(older, newer)
-    rows = np.flatnonzero(positions < len(older))
-    rows = rows[older[positions[rows]] == newer[rows]]
-    order = np.argsort(positions[rows], kind="stable")
-    return positions[rows][order], rows[order]
-
-
-def _as_integers(array: pa.Array) -> IntArray | None:
-    if array.null_count:
-        return None
-    if pa.types.is_temporal(array.type):
-        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    return array.to_numpy() if pa.types.is_integer(array.type) else None
-
-
-def _narrow(old: Sequence[Column], new: Sequence[Column], positions: IntArray) -> IntArray:
-    """The rows that have in each column a value of some new row: cheaper than to rank all."""
-    is_candidate = np.ones(len(positions), bool)
-    for older, newer in zip(map(plain, old), map(plain, new), strict=True):
-        if older.type == newer.type and not pa.types.is_floating(newer.type):
-            is_candidate &= pc.is_in(older, value_set=newer).to_numpy(zero_copy_only=False)
-    return positions[is_candidate]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Rows of one bucket among those of others, in the order of their arrival."""
@@ -304,7 +181,7 @@ class Batch:
 def upsert_bucket(
     keyed: KeyedTable,
     bucket: Bucket,
-    batch: Batch,
+    chunks: Iterable[SortedRun],
     new_hashes: Int32Array,
     *,
     looks_up: bool,
@@ -314,7 +191,7 @@ def upsert_bucket(
     Args:
         keyed: The table.
         bucket: The bucket.
-        batch: The rows.
+        chunks: The newest row of each key, in the order of the keys, in consecutive parts.
         new_hashes: Hashes of keys that are new to it, if its table has dynamic buckets.
         looks_up: Look older rows up. That is left to the compaction where it has to merge all of
             level 0 anyway, or to make room.
@@ -323,11 +200,11 @@ def upsert_bucket(
         FormatError: A file of the bucket is damaged.
         FileGoneError: Another writer has replaced a file.
     """
-    run = _sorted_run(keyed, batch, bucket.next_sequence)
     vectors = None
     if looks_up and not bucket.level_zero and free_level(keyed, bucket):
-        run, vectors = _supersede(keyed, bucket, run)
-    return write_change(keyed, bucket, run, new_hashes=new_hashes, vectors=vectors)
+        older = OlderRows(keyed, bucket)
+        chunks, vectors = older.supersede(chunks), older.update
+    return write_change(keyed, bucket, chunks, new_hashes=new_hashes, vectors=vectors)
 
 
 def delete_from_bucket(
@@ -359,24 +236,39 @@ def delete_from_bucket(
     vectors = None
     if looks_up and not bucket.level_zero:
         vectors = VectorUpdate(read_vectors(keyed, bucket), rows)
-    return write_change(keyed, bucket, run, vectors=vectors)
+    return write_change(keyed, bucket, [run], vectors=vectors)
 
 
-def _sorted_run(keyed: KeyedTable, batch: Batch, first_number: int) -> SortedRun:
-    """The newest row of each key, in the order of the keys."""
-    options, rows = keyed.options, batch.rows
-    numbers = np.flatnonzero(is_effective(batch.kinds[batch.positions], options))
+def sorted_run(keyed: KeyedTable, batch: Batch, first_number: int) -> tuple[SortedRun, Int64Array]:
+    """The newest row of each key, in the order of the keys; and the positions of these rows."""
+    numbers = np.flatnonzero(is_effective(batch.kinds[batch.positions], keyed.options))
+    newest = _newest(keyed, batch.rows, batch.positions[numbers])
+    numbers = numbers[newest]
     positions = batch.positions[numbers]
+    rows = take_rows(batch.rows, positions)
+    return SortedRun(rows, first_number + numbers, batch.kinds[positions]), positions
+
+
+def merge_spilled(keyed: KeyedTable, parts: Sequence[SpilledRows]) -> SpilledRows:
+    """The newest row of each key of several sorted runs, in the order of the keys."""
+    run = concat_runs(part.run for part in parts)
+    arrival = np.concatenate([part.arrival for part in parts])
+    by_arrival = np.argsort(arrival, kind="stable")
+    positions = by_arrival[_newest(keyed, run.rows, by_arrival)]
+    return replace(parts[0], run=run.take(positions), arrival=arrival[positions])
+
+
+def _newest(keyed: KeyedTable, rows: pa.Table, positions: Int64Array) -> IntArray:
+    """Which of some rows, in the order of their arrival, is the newest of each key; by key."""
+    options, numbers = keyed.options, np.arange(len(positions))
     if options.sequence_field:  # the greater ones behind the others of their key
         fields = _take_columns(rows, options.sequence_field, positions)
         ages = rank_rows(fields, len(positions), descending=options.sequence_descending)
-        by_age = np.argsort(ages, kind="stable")
-        numbers, positions = numbers[by_age], positions[by_age]
-    keys = _take_columns(rows, keyed.schema.key_columns, positions)
+        numbers = np.argsort(ages, kind="stable")
+    keys = _take_columns(rows, keyed.schema.key_columns, positions[numbers])
     order, starts = sort_rows(keys, len(positions))
     last = order[np.append(starts[1:], len(order)) - 1] if len(order) else order
-    newest = positions[last]
-    return SortedRun(take_rows(rows, newest), first_number + numbers[last], batch.kinds[newest])
+    return numbers[last]
 
 
 def _take_columns(
@@ -384,38 +276,3 @@ def _take_columns(
 ) -> list[pa.ChunkedArray]:
     columns: list[pa.ChunkedArray] = take_rows(rows.select(list(names)), positions).columns
     return columns
-
-
-def _supersede(keyed: KeyedTable, bucket: Bucket, run: SortedRun) -> tuple[SortedRun, VectorUpdate]:
-    """The rows of a run that are newest of all, and the older ones that they supersede."""
-    files, deleted = _overlapping(keyed, bucket, run), read_vectors(keyed, bucket)
-    reader = KeyReader(keyed)
-    older = [reader.keys(file, deleted.get(file.file.name)) for file in files]
-    matches = look_up(older, reader.keys_of(run), descending=keyed.options.sequence_descending)
-    # A delete of a key that does not exist is dropped.
-    is_written = ~matches.is_outdated & (matches.is_existing | ~are_deletes(run.kinds))
-    added = {
-        file.file.name: rows for file, rows in zip(files, matches.superseded, strict=True) if rows
-    }
-    return run.filter(is_written), VectorUpdate(deleted, added)
-
-
-def _overlapping(keyed: KeyedTable, bucket: Bucket, run: SortedRun) -> list[PlacedFile]:
-    """The files above level 0 whose key range overlaps that of a run."""
-    files = bucket.sorted_files
-    if not files or not len(run.numbers):
-        return []
-    names = keyed.schema.key_columns
-    types = [keyed.schema.types[name] for name in names]
-    ends = pa.array([0, len(run.numbers) - 1])
-    bounds = [
-        run.rows.column(name).take(ends).cast(data_type.to_arrow())
-        for name, data_type in zip(names, types, strict=True)
-    ]
-    minimum = unpack_rows([file.file.min_key for file in files], types, file="keys of a manifest")
-    maximum = unpack_rows([file.file.max_key for file in files], types, file="keys of a manifest")
-    count = len(files)
-    ranks = rank_rows(join_columns([bounds, minimum, maximum]), 2 + 2 * count)
-    first, last = ranks[0], ranks[1]
-    overlaps = (ranks[2 + count :] >= first) & (ranks[2 : 2 + count] <= last)
-    return [files[number] for number in np.flatnonzero(overlaps).tolist()]

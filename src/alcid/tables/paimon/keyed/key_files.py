@@ -15,7 +15,7 @@ converted to the types that the table has now.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,7 @@ from alcid.tables.paimon.new_files import NewFiles, Span, WrittenData
 from alcid.tables.parquet_writer import GROUP_ROWS, FileWriter, roll_files
 
 _STEP_BYTES = 1 << 28  # of rows that are taken at a time
+_ROW_BYTES = 17  # of a row besides its key: sequence number, kind, and the rank of the key
 
 
 def take_rows(rows: pa.Table, positions: Int64Array) -> pa.Table:
@@ -258,6 +259,52 @@ def _required(name: str, kind: Any, number: int) -> pa.Field:
     return pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(number)})
 
 
+@dataclass(frozen=True, slots=True)
+class KeySpan:
+    """Consecutive row groups of a file, whose keys are read at a time."""
+
+    first: int
+    """The number of the first row."""
+    groups: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyPart:
+    """Keys of consecutive rows of a file: a part of a stream of `key_ranges`."""
+
+    rows: KeyRows
+    first: int
+
+    @property
+    def keys(self) -> Sequence[Column]:
+        """The key columns."""
+        return self.rows.keys
+
+    @property
+    def name(self) -> str | None:
+        """The path of the file."""
+        return self.rows.name
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def slice(self, start: int, stop: int) -> KeyPart:
+        """Some of the rows, which are not copied."""
+        rows, count = self.rows, stop - start
+        deleted = rows.deleted
+        if deleted is not None:
+            deleted = DeletionVector(np.flatnonzero(deleted.contains(np.arange(start, stop))))
+        part = replace(
+            rows,
+            keys=[column.slice(start, count) for column in rows.keys],
+            sequence_numbers=rows.sequence_numbers[start:stop],
+            kinds=rows.kinds[start:stop],
+            sequence=[column.slice(start, count) for column in rows.sequence],
+            deleted=deleted,
+        )
+        return KeyPart(part, self.first + start)
+
+
 class KeyReader:
     """Reads files of a table, the footer of each once."""
 
@@ -268,6 +315,47 @@ class KeyReader:
 
     def keys(self, placed: PlacedFile, deleted: DeletionVector | None = None) -> KeyRows:
         """Keys, sequence numbers and kinds of a file; the merge ignores rows that are `deleted`."""
+        return self._key_rows(placed, deleted, None)
+
+    def spans(self, placed: PlacedFile, most_bytes: int) -> list[KeySpan]:
+        """The row groups of a file in spans, whose keys take about so much memory, or one group."""
+        file = placed.file
+        width = max(len(file.min_key), len(file.max_key)) + _ROW_BYTES
+        most, spans, rows, first = most_bytes // width, list[KeySpan](), 0, 0
+        for group, count in enumerate(self._open(placed).group_rows):
+            if spans and rows + count <= most:
+                spans[-1] = KeySpan(spans[-1].first, (*spans[-1].groups, group))
+                rows += count
+            else:
+                spans.append(KeySpan(first, (group,)))
+                rows = count
+            first += count
+        return spans
+
+    def read_span(
+        self, placed: PlacedFile, deleted: DeletionVector | None, span: KeySpan
+    ) -> KeyPart:
+        """The keys of a span; `deleted` are rows of the file."""
+        group_rows = self._open(placed).group_rows
+        if len(span.groups) == len(group_rows):
+            return KeyPart(self.keys(placed, deleted), 0)
+        count = sum(group_rows[group] for group in span.groups)
+        if deleted is not None:
+            rows = np.arange(span.first, span.first + count)
+            deleted = DeletionVector(np.flatnonzero(deleted.contains(rows)))
+        return KeyPart(self._key_rows(placed, deleted, span.groups), span.first)
+
+    def key_parts(
+        self, placed: PlacedFile, deleted: DeletionVector | None, most_bytes: int
+    ) -> Iterator[tuple[KeyPart, bool]]:
+        """The keys of a file in parts of about so many bytes, and whether each is the last one."""
+        spans = self.spans(placed, most_bytes)
+        for span in spans:
+            yield self.read_span(placed, deleted, span), span is spans[-1]
+
+    def _key_rows(
+        self, placed: PlacedFile, deleted: DeletionVector | None, groups: Sequence[int] | None
+    ) -> KeyRows:
         keyed, scan = self._keyed, self._open(placed)
         return read_key_rows(
             placed,
@@ -275,7 +363,7 @@ class KeyReader:
             schema=keyed.schema,
             schemas=keyed.schemas,
             options=keyed.options,
-            read=lambda columns: self._read(scan, None, columns),
+            read=lambda columns: self._read(scan, groups, columns),
         )
 
     def keys_of(self, run: SortedRun, *, level: int = 0) -> KeyRows:
@@ -329,16 +417,17 @@ class KeyReader:
             self._scans[placed.path] = scan
         return self._scans[placed.path]
 
-    def _read(self, scan: DataScan, group: int | None, columns: Sequence[str]) -> pa.Table:
+    def _read(
+        self, scan: DataScan, groups: Sequence[int] | None, columns: Sequence[str]
+    ) -> pa.Table:
         """Columns of the file, as far as it has them."""
-        groups = None if group is None else [group]
         return read_present(scan, columns, self._keyed.storage, groups)
 
     def _group(self, placed: PlacedFile, group: int) -> SortedRun:
         scan, own = self._open(placed), self._keyed.schemas[placed.file.schema_id].by_id
         fields = self._keyed.schema.fields
         names = [own[field.id].name for field in fields if field.id in own]
-        rows = self._read(scan, group, [NUMBER, KIND, *names])
+        rows = self._read(scan, [group], [NUMBER, KIND, *names])
         keys = self._keyed.schema.key_columns
         columns = [
             (convert_key if field.name in keys else convert_values)(

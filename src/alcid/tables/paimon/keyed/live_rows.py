@@ -11,7 +11,7 @@ readers see.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,9 @@ from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.key_order import join_columns, rank_rows
 from alcid.tables.paimon.data_files import PlacedFile
 from alcid.tables.paimon.keyed.bucket import KeyedTable
-from alcid.tables.paimon.keyed.key_files import KeyReader, SortedRun, concat_runs
+from alcid.tables.paimon.keyed.key_files import KeyPart, KeyReader, SortedRun, concat_runs
+from alcid.tables.paimon.keyed.key_ranges import key_ranges
+from alcid.tables.paimon.keyed.memory import DEFAULT_MEMORY, MemoryBounds
 from alcid.tables.paimon.merge_on_read import (
     KeyRows,
     are_deletes,
@@ -79,13 +81,44 @@ def resolve_live_rows(
         if len(section) == 1 and _is_compacted(section[0], level):
             resolved[names[0]] = ResolvedFile(deleted.get(names[0], _NO_ROWS), is_sorted_run=True)
             continue
-        rows = [reader.keys(file, deleted.get(file.file.name)) for file in section]
-        vectors = _superseded_rows(rows, keyed.options)
-        resolved.update(
-            (name, ResolvedFile(vector, _is_sorted_run(key_rows)))
-            for name, vector, key_rows in zip(names, vectors, rows, strict=True)
-        )
+        files_of_section = _resolve_section(keyed, reader, section, deleted)
+        resolved.update(zip(names, files_of_section, strict=True))
     return resolved
+
+
+def _resolve_section(
+    keyed: KeyedTable,
+    reader: KeyReader,
+    files: Sequence[PlacedFile],
+    deleted: Mapping[str, DeletionVector],
+) -> list[ResolvedFile]:
+    """Compare the rows of files with each other, as many keys at a time as fit into memory."""
+    vectors = [deleted.get(file.file.name, _NO_ROWS) for file in files]
+    is_run = [True] * len(files)
+    for parts in _key_ranges(reader, files, deleted, keyed.memory):
+        numbers = [number for number, of_file in enumerate(parts) for _ in of_file]
+        flat = [part for of_file in parts for part in of_file]
+        superseded = _superseded_rows([part.rows for part in flat], keyed.options)
+        for number, part, vector in zip(numbers, flat, superseded, strict=True):
+            is_run[number] &= _has_no_deletes(part.rows)
+            moved = vector if not part.first else DeletionVector(vector.to_numpy() + part.first)
+            vectors[number] |= moved
+        for number, of_file in enumerate(parts):
+            is_run[number] &= _is_rising(of_file)
+    return [ResolvedFile(*resolved) for resolved in zip(vectors, is_run, strict=True)]
+
+
+def _key_ranges(
+    reader: KeyReader,
+    files: Sequence[PlacedFile],
+    deleted: Mapping[str, DeletionVector],
+    memory: MemoryBounds,
+) -> Iterator[list[list[KeyPart]]]:
+    """The keys of files, range by range: in one range, and in any order, where they all fit."""
+    share = memory.key_bytes // max(len(files), 1)
+    return key_ranges(
+        [reader.key_parts(file, deleted.get(file.file.name), share) for file in files]
+    )
 
 
 def key_sections(files: Sequence[PlacedFile], schema: TableSchema) -> list[list[PlacedFile]]:
@@ -115,11 +148,15 @@ def _superseded_rows(files: Sequence[KeyRows], options: TableOptions) -> list[De
     return superseded_rows(files, descending=descending, ignore_delete=options.ignore_delete)
 
 
-def _is_sorted_run(rows: KeyRows) -> bool:
+def _has_no_deletes(rows: KeyRows) -> bool:
     # Read from the rows: some writers count no deletes in the manifest.
-    if are_deletes(plain(rows.kinds).to_numpy()).any():
-        return False
-    return bool(np.all(np.diff(rank_rows(rows.keys, len(rows))) > 0))
+    return not are_deletes(plain(rows.kinds).to_numpy()).any()
+
+
+def _is_rising(parts: Sequence[KeyPart]) -> bool:
+    """Whether each key of a file is above the one before."""
+    ranks = rank_rows(join_columns([part.keys for part in parts]), sum(map(len, parts)))
+    return bool(np.all(np.diff(ranks) > 0))
 
 
 def merge_rows(
@@ -127,27 +164,27 @@ def merge_rows(
     files: Sequence[PlacedFile],
     deleted: Mapping[str, DeletionVector],
     *,
+    memory: MemoryBounds = DEFAULT_MEMORY,
     chunk_rows: int = _CHUNK_ROWS,
 ) -> Iterator[SortedRun]:
     """The live rows of files in the order of their keys, a chunk at a time.
 
-    The keys of all files are in memory and determine the order. The rows themselves are read when
-    they are needed, a row group of each file at a time.
+    Keys determine the order, those of one range at a time. The rows themselves are read when they
+    are needed, a row group of each file at a time.
 
     Args:
         reader: Reads the files.
         files: Files of a bucket.
         deleted: The rows to leave out, by file name. No two of the others have the same key.
+        memory: How many keys are in memory.
         chunk_rows: Rows of a chunk.
 
     Raises:
         FormatError: The keys of a file are not in order.
     """
     ends = np.cumsum([file.file.rows for file in files])
-    order = _key_order(reader, files, deleted, ends)
     feeds = [_RowFeed(reader.runs(file)) for file in files]
-    for start in range(0, len(order), chunk_rows):
-        chunk = order[start : start + chunk_rows]
+    for chunk in _chunks(_key_order(reader, files, deleted, ends, memory), chunk_rows):
         by_file = np.argsort(chunk, kind="stable")
         parts = np.split(chunk[by_file], np.searchsorted(chunk[by_file], ends[:-1]))
         run = concat_runs(
@@ -160,27 +197,49 @@ def merge_rows(
         yield run if len(files) == 1 else run.take(positions)
 
 
+def _chunks(rows: Iterable[Int64Array], size: int) -> Iterator[Int64Array]:
+    """The same numbers in arrays of one size, but for the last."""
+    rest = np.empty(0, np.int64)
+    for part in rows:
+        rest = np.concatenate([rest, part])
+        whole = len(rest) - len(rest) % size
+        yield from (rest[start : start + size] for start in range(0, whole, size))
+        rest = rest[whole:]
+    if len(rest):
+        yield rest
+
+
 def _key_order(
     reader: KeyReader,
     files: Sequence[PlacedFile],
     deleted: Mapping[str, DeletionVector],
     ends: Int64Array,
-) -> Int64Array:
-    """The live rows by key, numbered through all files."""
-    keys = [reader.keys(file).keys for file in files]
-    ranks = rank_rows(join_columns(keys), int(ends[-1]))
-    is_live = np.ones(len(ranks), bool)
-    for file, file_ranks, file_live in zip(
-        files, np.split(ranks, ends[:-1]), np.split(is_live, ends[:-1]), strict=True
-    ):
-        wrong = np.flatnonzero(np.diff(file_ranks) < 0)
-        if len(wrong):
-            row = int(wrong[0]) + 1
-            raise FormatError(f"key of row {row} is below the one before", file=file.path)
-        if file.file.name in deleted:
-            file_live[deleted[file.file.name].to_numpy()] = False
-    order = np.flatnonzero(is_live)
-    return order[np.argsort(ranks[order], kind="stable")]
+    memory: MemoryBounds,
+) -> Iterator[Int64Array]:
+    """The live rows by key, numbered through all files, those of a range of keys at a time."""
+    starts = ends - [file.file.rows for file in files]
+    for parts in _key_ranges(reader, files, deleted, memory):
+        flat = [
+            (int(start) + part.first, part)
+            for start, of_file in zip(starts, parts, strict=True)
+            for part in of_file
+        ]
+        lengths = [len(part) for _, part in flat]
+        ranks = rank_rows(join_columns([part.keys for _, part in flat]), sum(lengths))
+        cuts = np.cumsum(lengths)[:-1]
+        rows, live = list[Int64Array](), list[Int64Array]()
+        for (first, part), own in zip(flat, np.split(ranks, cuts), strict=True):
+            wrong = np.flatnonzero(np.diff(own) < 0)
+            if len(wrong):
+                row = part.first + int(wrong[0]) + 1
+                raise FormatError(f"key of row {row} is below the one before", file=part.name)
+            is_live = np.ones(len(own), bool)
+            if part.rows.deleted is not None:
+                is_live[part.rows.deleted.to_numpy()] = False
+            positions = np.flatnonzero(is_live)
+            rows.append(first + positions)
+            live.append(own[positions])
+        yield np.concatenate(rows)[np.argsort(np.concatenate(live), kind="stable")]
 
 
 class _RowFeed:

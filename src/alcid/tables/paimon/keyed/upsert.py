@@ -1,279 +1,64 @@
 """`t.upsert(rows)`: rows replace those of their keys, or delete them.
 
-Each row is routed to the bucket of its key, and all rows of a bucket to one worker:
+An upsert plans an `UpsertJob`, lets the engine bring all rows of a bucket to one task, which is its
+channel, and commits what the tasks have written. How many channels there are goes by the rows:
 
-    rows -> hash of the key -> bucket, if the key exists -> channel -> bucket, if the key is new
+    10,000 rows, 1 MB     1 channel
+    2 million, 200 MB     7: as many as it takes to have `_CHANNEL_BYTES` and `_CHANNEL_ROWS` each
+    unknown               as many as tasks run at a time
+    100 million, 10 GB    those that run at a time, four times over; with dynamic buckets once, as
+                          each channel fills buckets of its own
 
-A channel is a worker. Each partition is assigned to some consecutive channels, beginning with one
-that its hash determines. The first of them owns all buckets, and gets all new keys, whose number or
-hash leaves the remainder 0 when divided by the number of these channels; the next owns those with
-remainder 1. So new keys arrive at a worker that may add them to its own buckets, one shuffle is
-enough, and no two workers write to the same bucket.
+Where older rows are looked up, few rows may have much to read: there is a channel for every
+`_LOOKED_UP_BYTES` of the table, up to as many as tasks run at a time. There are no more channels
+than buckets, where their number is fixed and the table has no partitions.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
-from alcid._arrays import Int32Array, Int64Array, changes, split_by
-from alcid.errors import ColumnError, UnsupportedError
-from alcid.formats.binary_row import hash_rows
-from alcid.formats.binary_row.rows import EMPTY_ROW_HASH
-from alcid.formats.buckets import (
-    BucketAssigner,
-    Routing,
-    fixed_bucket,
-)
+from alcid.errors import ColumnError
+from alcid.formats.buckets import Routing
 from alcid.options import OptionValue, match_column
-from alcid.storage.threads import in_order
 from alcid.tables.engine import row_source
-from alcid.tables.key_order import rank_rows
-from alcid.tables.paimon.data_files import check_lengths, fit_stored, table_paths
+from alcid.tables.paimon.data_files import fit_stored, table_paths
 from alcid.tables.paimon.indexes import wanted_specs
-from alcid.tables.paimon.keyed.bucket import (
-    NEW_KEY,
-    Bucket,
-    BucketChange,
-    Buckets,
-    HashIndexes,
-    KeyedTable,
-    buckets_of,
-)
-from alcid.tables.paimon.keyed.bucket_upsert import Batch, upsert_bucket
+from alcid.tables.paimon.keyed.bucket import BucketChange, Buckets, KeyedTable, buckets_of
 from alcid.tables.paimon.keyed.commit import (
     AppliedChanges,
     BucketWork,
     CommitIdentity,
     apply_changes,
 )
-from alcid.tables.paimon.merge_on_read import Kinds, parse_kinds
-from alcid.tables.paimon.metadata.manifest import BucketId
+from alcid.tables.paimon.keyed.hash_lookup import HashIndexes
+from alcid.tables.paimon.keyed.memory import DEFAULT_MEMORY
+from alcid.tables.paimon.keyed.upsert_job import UpsertJob
 from alcid.tables.paimon.metadata.options import (
     TableOptions,
     WriteOperation,
     require_rows_writable,
 )
 from alcid.tables.paimon.metadata.schema import TableSchema
-from alcid.tables.paimon.metadata.statistics import EMPTY, pack_rows
 from alcid.tables.paimon.new_files import count_skipped, encoding_of, writing_options
-from alcid.tables.reports import UpsertReport
-from alcid.tables.rows import Routed, RowSource
+from alcid.tables.reports import Skewed, UpsertReport, find_skewed
+from alcid.tables.rows import RowSource, SizeEstimate
 from alcid.tables.schema import TargetColumns
 
 if TYPE_CHECKING:
     from alcid.tables.paimon.open_table import OpenPaimonTable
 
-_REMOTE_THREADS = 16  # which mostly wait for the network
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BucketRows:
-    """The rows of one bucket, in the order of their arrival."""
-
-    bucket: Bucket
-    batch: Batch
-    new_hashes: Int32Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Partitions:
-    """The partitions of rows."""
-
-    codes: Int64Array
-    """For each row the number of its partition."""
-    packed: Sequence[bytes]
-    hashes: Int32Array
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UpsertJob:
-    """The work of every worker; it can be pickled."""
-
-    keyed: KeyedTable
-    columns: TargetColumns
-    """All columns of the table."""
-    kind_column: tuple[int, str] | None
-    """Position and name of the input column with row kinds; None: all rows are put."""
-    buckets: Buckets
-    """The buckets of the table."""
-    hash_indexes: HashIndexes
-    routing: Routing
-    looks_up: bool
-    """Whether older rows are looked up, and superseded in the same upsert."""
-
-    def route(self, rows: pa.Table) -> Routed:
-        """Find the buckets and channels of rows.
-
-        Args:
-            rows: Rows as `TargetColumns.rows` returns them.
-
-        Raises:
-            UnsupportedError: A partition has another number of buckets than the table.
-        """
-        schema, options = self.keyed.schema, self.keyed.options
-        is_dynamic = options.bucket < 0
-        names = schema.key_columns if is_dynamic or not options.bucket_key else options.bucket_key
-        hashes = hash_rows(
-            [rows.column(name) for name in names], [schema.types[name] for name in names]
-        )
-        partitions = self._partitions(rows)
-        if is_dynamic:
-            buckets = self._existing_buckets(partitions, hashes)
-            numbers = np.where(buckets == NEW_KEY, np.abs(hashes).view(np.uint32), buckets)
-        else:
-            self._check_buckets(partitions)
-            buckets = numbers = fixed_bucket(hashes, options.bucket)
-        workers = numbers % self.routing.assigners
-        channels = (self._starts(partitions)[partitions.codes] + workers) % self.routing.channels
-        return Routed(hashes, buckets, channels.astype(np.int32))
-
-    def parts(
-        self, rows: pa.Table, kinds: Kinds, routed: Routed, channel: int = 0
-    ) -> Iterator[BucketRows]:
-        """Split the rows of a channel by bucket, and assign buckets to new keys.
-
-        Args:
-            rows: Rows as `TargetColumns.rows` returns them.
-            kinds: Their row kinds.
-            routed: The result of `route`, and the order of arrival.
-            channel: The number of the channel.
-
-        Raises:
-            UnsupportedError: A text is longer than its column allows.
-            LimitError, OptionError: There is no room for new keys.
-        """
-        check_lengths(rows, self.keyed.schema)
-        partitions = self._partitions(rows)
-        numbers, new = self._assign(partitions, routed, channel)
-        arrival = () if routed.arrival is None else (routed.arrival,)
-        order = np.lexsort((*arrival, numbers, partitions.codes))
-        starts = np.flatnonzero(changes(partitions.codes[order]) | changes(numbers[order]))
-        combined = rows.combine_chunks()
-        for positions in np.split(order, starts[1:]):
-            first = positions[0]
-            bucket_id = partitions.packed[partitions.codes[first]], int(numbers[first])
-            yield BucketRows(
-                self.buckets[bucket_id],
-                Batch(combined, kinds, positions),
-                new.get(bucket_id, np.zeros(0, np.int32)),
-            )
-
-    @property
-    def key_columns(self) -> Sequence[str]:
-        """The primary key, with its partition columns."""
-        return self.keyed.schema.primary_keys
-
-    @property
-    def channels(self) -> int:
-        """How many tasks share the buckets."""
-        return self.routing.channels
-
-    def write_rows(
-        self, columns: Sequence[pa.ChunkedArray], routed: Routed | None = None, threads: int = 1
-    ) -> Iterator[BucketChange]:
-        """Write the rows of a channel, or all of them; see `KeyedRowWriter`."""
-        count = sum(source is not None for source in self.columns.sources)
-        rows = self.columns.rows(columns[:count])
-        kinds = np.zeros(len(rows), np.int8)
-        if self.kind_column is not None:
-            kinds = parse_kinds(columns[count], column=self.kind_column[1])
-        channel = 0 if routed is None else int(routed.channels[0])
-        routed = self.route(rows) if routed is None else routed
-        yield from self.write(self.parts(rows, kinds, routed, channel), threads)
-
-    def write(self, parts: Iterable[BucketRows], threads: int) -> Iterator[BucketChange]:
-        """Write the rows of buckets; nothing is committed.
-
-        Args:
-            parts: The rows of each bucket.
-            threads: Number of threads; there are more if the storage is remote.
-        """
-        threads = max(threads, _REMOTE_THREADS) if self.keyed.storage.remote else threads
-        with closing(in_order(self._write, parts, threads)) as changes:
-            yield from changes
-
-    def _write(self, part: BucketRows) -> BucketChange:
-        return upsert_bucket(
-            self.keyed, part.bucket, part.batch, part.new_hashes, looks_up=self.looks_up
-        )
-
-    def _partitions(self, rows: pa.Table) -> _Partitions:
-        schema = self.keyed.schema
-        columns = [rows.column(name) for name in schema.partition_keys]
-        if not columns:
-            codes = np.zeros(len(rows), np.int64)
-            return _Partitions(codes, [EMPTY], np.array([EMPTY_ROW_HASH], np.int32))
-        codes = rank_rows(columns, len(rows))
-        first = np.unique(codes, return_index=True)[1]
-        values = [column.take(pa.array(first)) for column in columns]
-        return _Partitions(
-            codes,
-            pack_rows(values, schema.partition_types),
-            hash_rows(values, schema.partition_types),
-        )
-
-    def _starts(self, partitions: _Partitions) -> Int32Array:
-        """The first channel of each partition, which spreads many small ones."""
-        return fixed_bucket(partitions.hashes, self.routing.channels)
-
-    def _existing_buckets(self, partitions: _Partitions, hashes: Int32Array) -> Int32Array:
-        buckets = np.full(len(hashes), NEW_KEY, np.int32)
-        for rows, code in _by_code(partitions):
-            buckets[rows] = self.hash_indexes.find(partitions.packed[code], hashes[rows])
-        return buckets
-
-    def _check_buckets(self, partitions: _Partitions) -> None:
-        expected = self.keyed.options.bucket
-        for partition in partitions.packed:
-            for bucket in self.buckets.of_partition(partition).values():
-                for file in bucket.files:
-                    if file.entry.total_buckets != expected:
-                        raise UnsupportedError(
-                            f"bucket={expected}: {file.path} is one of {file.entry.total_buckets} "
-                            "buckets; rewrite its partition first"
-                        )
-
-    def _assign(
-        self, partitions: _Partitions, routed: Routed, channel: int
-    ) -> tuple[Int32Array, dict[BucketId, Int32Array]]:
-        """The bucket of every row, and the hashes that are new to buckets."""
-        buckets, new = routed.buckets.copy(), dict[BucketId, Int32Array]()
-        if self.keyed.options.bucket > 0:
-            return buckets, new
-        options = self.keyed.options.dynamic_buckets()
-        starts = self._starts(partitions)
-        # Channels are counted from the first of the partition: its hash does not matter here.
-        within = Routing(self.routing.assigners, self.routing.assigners)
-        for rows, code in _by_code(partitions):
-            new_rows = rows[buckets[rows] == NEW_KEY]
-            if not len(new_rows):
-                continue
-            partition = partitions.packed[code]
-            worker = (channel - int(starts[code])) % self.routing.channels
-            assigner = BucketAssigner(options, worker, within, partition_hash=0)
-            for number, bucket in self.buckets.of_partition(partition).items():
-                assigner.restore_count(number, sum(entry.rows for entry in bucket.hashes))
-            buckets[new_rows] = assigner.assign(routed.hashes[new_rows])
-            for number, hashes in assigner.new_hashes().items():
-                new[partition, number] = hashes
-        return buckets, new
-
-
-def _by_code(partitions: _Partitions) -> Iterator[tuple[Int64Array, int]]:
-    """The rows of each partition, and its number."""
-    if len(partitions.packed) == 1:
-        yield np.arange(len(partitions.codes)), 0
-        return
-    order = np.argsort(partitions.codes, kind="stable")
-    for rows in split_by(order, partitions.codes[order]):
-        yield rows, int(partitions.codes[rows[0]])
+_CHANNEL_BYTES = 32 << 20
+"""Of the rows of a channel, by an estimate that may be several times too low: by what files take
+that are compressed. What a channel has in memory is bounded by `MemoryBounds` in any case."""
+_CHANNEL_ROWS = 1 << 20
+_LOOKED_UP_BYTES = 256 << 20
+_WAVES = 4  # of tasks: enough for buckets of different sizes to level out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,7 +102,7 @@ def upsert_rows(table: OpenPaimonTable, rows: RowSource, plan: UpsertPlan) -> Up
     begin = time.monotonic()
 
     def plan_work() -> BucketWork:
-        job = _plan(table, rows.schema, plan, rows.parallelism)
+        job = plan_job(table, rows, plan)
         return BucketWork(job.keyed, job.looks_up, lambda: rows.write_by_key(job))
 
     with table.engine.settings():
@@ -344,6 +129,7 @@ def keyed_table(
         writing_options(files.options, files.state.entries, files.schemas),
         wanted_specs(files.schema, options),
         encoding_of(files.schema, files.options, operation),
+        DEFAULT_MEMORY,
     )
 
 
@@ -353,26 +139,66 @@ def compacts(table: OpenPaimonTable, plan: UpsertPlan) -> bool:
     return options.deletion_vectors and not options.write_only and not plan.write_only
 
 
-def _plan(
-    table: OpenPaimonTable, input_schema: pa.Schema, plan: UpsertPlan, parallelism: int
-) -> UpsertJob:
+def plan_job(table: OpenPaimonTable, rows: RowSource, plan: UpsertPlan) -> UpsertJob:
+    """Plan the work of the tasks of an upsert."""
     files = table.snapshot
     keyed = keyed_table(table, "upsert", plan.options)
     buckets = buckets_of(files.state, table_paths(files.schema, files.options))
-    kind_column, columns = _columns(input_schema, plan, files.schema, files.options)
+    kind_column, columns = _columns(rows.schema, plan, files.schema, files.options)
+    hash_indexes, lookup_tasks = HashIndexes(keyed, buckets), 0
+    looks_up, size, parallelism = compacts(table, plan), rows.size(), rows.parallelism
+    least = _count_lookups(buckets, parallelism) if looks_up else 1
     if files.options.bucket < 0:
-        routing = Routing.plan(files.options.dynamic_buckets(), parallelism)
+        channels = count_channels(size, parallelism, least, parallelism)
+        routing = Routing.plan(files.options.dynamic_buckets(), channels)
+        if not hash_indexes.fits:
+            lookup_tasks = min(hash_indexes.ranges, parallelism)
     else:
-        routing = Routing(parallelism, parallelism)
+        most = parallelism * _WAVES
+        if not files.schema.partition_keys:
+            most = min(most, files.options.bucket)
+        channels = count_channels(size, parallelism, least, most)
+        routing = Routing(channels, channels)
     return UpsertJob(
         keyed,
         columns,
         kind_column,
         buckets,
-        HashIndexes(keyed, buckets),
+        hash_indexes,
         routing,
-        compacts(table, plan),
+        looks_up,
+        lookup_tasks,
     )
+
+
+def count_channels(
+    size: SizeEstimate | None, parallelism: int, least: int = 1, most: int | None = None
+) -> int:
+    """How many channels an upsert has.
+
+    Args:
+        size: About how much is upserted.
+        parallelism: How many tasks run at a time: so many channels if the size is not known.
+        least: How many there are for few rows.
+        most: More than this have no use.
+
+    >>> count_channels(SizeEstimate(1_000_000, 10_000), parallelism=200)
+    1
+    >>> count_channels(None, parallelism=200)
+    200
+    """
+    channels = parallelism
+    if size is not None:
+        by_bytes, by_rows = -(-size.bytes // _CHANNEL_BYTES), -(-(size.rows or 0) // _CHANNEL_ROWS)
+        channels = max(by_bytes, by_rows, least, 1)
+    return channels if most is None else min(channels, most)
+
+
+def _count_lookups(buckets: Buckets, parallelism: int) -> int:
+    """How many channels are to look older rows up."""
+    indexed = [bucket.sorted_files for bucket in buckets if bucket.sorted_files]
+    size = sum(file.file.size for files in indexed for file in files)
+    return min(-(-size // _LOOKED_UP_BYTES), len(indexed), parallelism)
 
 
 def _columns(
@@ -411,4 +237,18 @@ def _report(applied: AppliedChanges, seconds: float) -> UpsertReport:
         is_compacted=applied.is_compacted,
         seconds=seconds,
         skipped=count_skipped(files),
+        skewed=_skewed(changes),
     )
+
+
+def _skewed(changes: Sequence[BucketChange]) -> tuple[Skewed, ...]:
+    """The buckets and partitions that got far more rows than others of the upsert."""
+    rows: dict[str, int] = {}
+    partitions: dict[str, int] = {}
+    for change in changes:
+        folder = change.base.folder.rstrip("/")
+        count = sum(file.entry.file.rows for file in (*change.upserts, *change.deletes))
+        partition = folder.rpartition("/")[0]
+        rows[folder] = rows.get(folder, 0) + count
+        partitions[partition] = partitions.get(partition, 0) + count
+    return find_skewed(partitions) + find_skewed(rows)

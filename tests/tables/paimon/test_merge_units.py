@@ -15,7 +15,7 @@ import pytest
 
 from alcid import PaimonTable
 from alcid.formats.deletion_vector import DeletionVector
-from alcid.tables.paimon import merge_units
+from alcid.tables.paimon import key_ranges, merge_units
 from alcid.tables.paimon.data_files import PlacedFile, stored_schema, table_paths
 from alcid.tables.paimon.keyed import key_files
 from alcid.tables.paimon.keyed.bucket import buckets_of
@@ -211,20 +211,19 @@ def test_no_more_than_a_few_row_groups_of_each_run_are_in_memory(
     every = [{"a": "z", "b": file * 100, "v": "new", "at": 0} for file in range(20)]
     merged.write(every, list(range(100, 120)), [0] * 20, 0)
     sizes: list[int] = []
-    streams: list[Any] = []
-    take, create_stream = merge_units._KeyStream._read_group, merge_units._KeyStream.__init__
+    feeds: list[Any] = []
+    pull, create_feed = key_ranges._Feed.pull, key_ranges._Feed.__init__
 
-    def note(self: Any) -> bool:
-        more = take(self)
-        sizes.append(sum(len(stream._rows) for stream in streams if stream._rows is not None))
-        return more
+    def note(self: Any) -> None:
+        pull(self)
+        sizes.append(sum(feed.rows for feed in feeds))
 
     def collect(self: Any, *arguments: Any) -> None:
-        streams.append(self)
-        create_stream(self, *arguments)
+        feeds.append(self)
+        create_feed(self, *arguments)
 
-    monkeypatch.setattr(merge_units._KeyStream, "_read_group", note)
-    monkeypatch.setattr(merge_units._KeyStream, "__init__", collect)
+    monkeypatch.setattr(key_ranges._Feed, "pull", note)
+    monkeypatch.setattr(key_ranges._Feed, "__init__", collect)
     assert merged.decided(1 << 40)[0].items() <= merged.superseded().items()
     assert sum(file.file.rows for file in merged.files) > 820
     assert max(sizes) <= 4 * GROUP  # of two runs, the row group in work and the next

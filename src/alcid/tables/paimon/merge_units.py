@@ -34,6 +34,7 @@ from alcid.storage import Storage
 from alcid.tables.key_order import Column, join_columns, rank_rows
 from alcid.tables.open_files import footer_bounds
 from alcid.tables.paimon.data_files import DataScan, PlacedFile, open_data, read_present
+from alcid.tables.paimon.key_ranges import UnsortedKeysError, key_ranges
 from alcid.tables.paimon.merge_on_read import (
     KeyRows,
     is_raw,
@@ -215,104 +216,39 @@ def merge_unit(
         FormatError: A file is damaged.
         UnsupportedError: A value cannot be converted to the type that the table has now.
     """
-    bounds = _KeyRange.of(table, unit)
-    streams = [
-        _KeyStream(table, files[file], deleted.get(file), bounds) for file in unit.files.tolist()
+    key_range = _KeyRange.of(table, unit)
+    scanned = [
+        _ScannedFile(table, files[number], deleted.get(number), key_range)
+        for number in unit.files.tolist()
     ]
+    minimum = table.unpack_keys([file.placed.file.min_key for file in scanned])
+    minimum_keys = [[column[row : row + 1] for column in minimum] for row in range(len(scanned))]
     try:
-        _merge(streams, table)
-    except _NotSortedError:  # Paimon's writers sort; of others' files all keys are compared at once
-        for stream in streams:
-            stream.restart()
-        _compare([stream.rest() for stream in streams], streams, table.options)
+        for parts in key_ranges([file.parts() for file in scanned], minimum_keys):
+            _compare(parts, scanned, table.options)
+    except UnsortedKeysError:  # Paimon's writers sort; of other files all keys are compared at once
+        for file in scanned:
+            file.forget()
+        whole = [[part for part, _ in file.parts()] for file in scanned]
+        _compare(whole, scanned, table.options)
     return {
-        file: stream.decided() for file, stream in zip(unit.files.tolist(), streams, strict=True)
+        number: file.decided() for number, file in zip(unit.files.tolist(), scanned, strict=True)
     }
 
 
-class _NotSortedError(Exception):
-    """The keys of a file do not ascend, or are not those that its manifest says."""
-
-
-def _merge(streams: Sequence[_KeyStream], table: MergeTable) -> None:
-    """Compare the rows of sorted streams, and record what is deleted."""
-    minimum = table.unpack_keys([stream.placed.file.min_key for stream in streams])
-    by_key = np.argsort(rank_rows(minimum, len(streams)), kind="stable")
-    waiting = by_key[::-1].tolist()
-    opened: dict[int, _KeyStream] = {}
-    while opened or waiting:
-        if not opened:
-            _open_next(waiting, opened, streams, minimum)
-        for number, stream in list(opened.items()):
-            if not stream.fill():
-                del opened[number]
-        if not opened:
-            continue
-        active = [opened[number] for number in sorted(opened)]
-        parts = [stream.rows.keys for stream in active]
-        if waiting:
-            parts.append(_keys_like(minimum, waiting[-1], parts[0]))
-        counts = [len(stream.rows) for stream in active]
-        ranks = np.split(
-            rank_rows(join_columns(parts), sum(counts) + bool(waiting)), np.cumsum(counts)
-        )
-        if any(np.any(np.diff(of_stream) < 0) for of_stream in ranks):
-            raise _NotSortedError
-        ends = [
-            int(of_stream[-1])
-            for of_stream, stream in zip(ranks, active, strict=False)
-            if stream.has_more
-        ]
-        following = [int(ranks[-1][0])] if waiting else []
-        limit = min([*ends, *following], default=np.iinfo(np.int64).max)
-        ready = [int(np.searchsorted(of_stream, limit)) for of_stream in ranks[: len(active)]]
-        if any(ready):
-            taken = [stream.take(count) for stream, count in zip(active, ready, strict=True)]
-            _compare(taken, active, table.options)
-        elif following and following[0] == limit:
-            _open_next(waiting, opened, streams, minimum)
-        else:
-            for of_stream, stream in zip(ranks, active, strict=False):
-                if stream.has_more and int(of_stream[-1]) == limit:
-                    stream.extend()
-
-
-def _open_next(
-    waiting: list[int],
-    opened: dict[int, _KeyStream],
-    streams: Sequence[_KeyStream],
-    minimum: Sequence[pa.Array],
+def _compare(
+    parts: Sequence[Sequence[_Rows]], files: Sequence[_ScannedFile], options: TableOptions
 ) -> None:
-    """Open the stream whose keys begin next."""
-    number = waiting.pop()
-    stream = streams[number]
-    if not stream.fill():
-        return
-    first = [column[:1] for column in stream.rows.keys]
-    stated = _keys_like(minimum, number, first)
-    begin, expected = rank_rows(join_columns([first, stated]), 2).tolist()
-    if begin < expected:  # other files may have been compared without it
-        raise _NotSortedError
-    opened[number] = stream
-
-
-def _keys_like(keys: Sequence[pa.Array], row: int, like: Sequence[Column]) -> list[Column]:
-    """One of some keys of manifests, in the types of other keys."""
-    return [column.slice(row, 1).cast(other.type) for column, other in zip(keys, like, strict=True)]
-
-
-def _compare(parts: Sequence[_Rows], streams: Sequence[_KeyStream], options: TableOptions) -> None:
     """Compare rows with all others of their keys, and record those that are not live."""
+    owners = [file for file, of_file in zip(files, parts, strict=True) for _ in of_file]
+    every = [part for of_file in parts for part in of_file]
     vectors = superseded_rows(
-        [
-            part.key_rows(stream.placed, stream.deleted)
-            for part, stream in zip(parts, streams, strict=True)
-        ],
+        [part.key_rows(file) for part, file in zip(every, owners, strict=True)],
         descending=options.sequence_descending,
         ignore_delete=options.ignore_delete,
     )
-    for part, stream, vector in zip(parts, streams, vectors, strict=True):
-        stream.record(part.positions, vector)
+    for file, part, vector in zip(owners, every, vectors, strict=True):
+        file.record(part.positions, vector)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -324,51 +260,47 @@ class _Rows:
     kinds: pa.Array
     sequence: Sequence[pa.Array]
     positions: Int64Array
+    name: str | None
+    """The path of the file."""
 
     @classmethod
-    def of(cls, rows: KeyRows, first: int) -> _Rows:
-        """All rows of a row group, whose first has a position."""
+    def of(cls, rows: KeyRows, first: int, name: str) -> _Rows:
+        """All rows of consecutive row groups, the first of which begin at a position."""
         positions = np.arange(first, first + len(rows))
         numbers, kinds = (plain(_array(values)) for values in (rows.sequence_numbers, rows.kinds))
         keys, sequence = (list(map(plain, columns)) for columns in (rows.keys, rows.sequence))
-        return cls(keys, numbers, kinds, sequence, positions)
+        return cls(keys, numbers, kinds, sequence, positions, name)
+
+    @property
+    def first(self) -> int:
+        """The position of the first row."""
+        return int(self.positions[0])
 
     def __len__(self) -> int:
         return len(self.positions)
 
-    def slice(self, start: int, stop: int | None = None) -> _Rows:
-        """Consecutive rows."""
-        end = len(self) if stop is None else stop
-        return self._each(lambda array: array[start:end], self.positions[start:end])
+    def slice(self, start: int, stop: int) -> _Rows:
+        """Some of the rows, which are not copied."""
+        return self._each(lambda array: array[start:stop], self.positions[start:stop])
 
     def filter(self, mask: BoolArray) -> _Rows:
         """The rows where a mask is true."""
         chosen = pa.array(mask)
         return self._each(lambda array: array.filter(chosen), self.positions[mask])
 
-    def followed_by(self, other: _Rows) -> _Rows:
-        """These rows, then others."""
-        return _Rows(
-            [pa.concat_arrays(both) for both in zip(self.keys, other.keys, strict=True)],
-            pa.concat_arrays([self.sequence_numbers, other.sequence_numbers]),
-            pa.concat_arrays([self.kinds, other.kinds]),
-            [pa.concat_arrays(both) for both in zip(self.sequence, other.sequence, strict=True)],
-            np.concatenate([self.positions, other.positions]),
-        )
-
-    def key_rows(self, placed: PlacedFile, deleted: DeletionVector | None) -> KeyRows:
+    def key_rows(self, file: _ScannedFile) -> KeyRows:
         """The rows for a comparison; those that were deleted before are ignored."""
         gone = None
-        if deleted:
-            gone = DeletionVector(np.flatnonzero(deleted.contains(self.positions)))
+        if file.deleted:
+            gone = DeletionVector(np.flatnonzero(file.deleted.contains(self.positions)))
         return KeyRows(
             self.keys,
             self.sequence_numbers,
             self.kinds,
-            placed.file.level,
+            file.placed.file.level,
             self.sequence,
             gone,
-            placed.path,
+            self.name,
         )
 
     def _each(self, change: Callable[[pa.Array], pa.Array], positions: Int64Array) -> _Rows:
@@ -378,6 +310,7 @@ class _Rows:
             change(self.kinds),
             [change(column) for column in self.sequence],
             positions,
+            self.name,
         )
 
 
@@ -405,22 +338,19 @@ class _KeyRange:
 
     def inside(self, keys: Sequence[pa.Array]) -> BoolArray:
         """Which of some keys are in the range."""
-        bounds = [
-            None if bound is None else _keys_like(bound, 0, keys) for bound in (self.low, self.high)
-        ]
         count = len(keys[0])
-        present = [bound for bound in bounds if bound is not None]
-        ranks = rank_rows(join_columns([keys, *present]), count + len(present))
+        bounds = [bound for bound in (self.low, self.high) if bound is not None]
+        ranks = rank_rows(join_columns([keys, *bounds]), count + len(bounds))
         within: BoolArray = np.ones(count, bool)
-        if bounds[0] is not None:
+        if self.low is not None:
             within &= ranks[:count] >= ranks[count]
-        if bounds[1] is not None:
+        if self.high is not None:
             within &= ranks[:count] < ranks[-1]
         return within
 
 
-class _KeyStream:
-    """The keys of a file that are in a range of keys, a row group at a time."""
+class _ScannedFile:
+    """A file whose keys are read, and what was found out about its rows."""
 
     def __init__(
         self,
@@ -432,47 +362,11 @@ class _KeyStream:
         """Prepare; the file is opened when its keys are needed."""
         self.placed, self.deleted = placed, deleted
         self._table, self._range = table, key_range
-        self._scan: DataScan | None = None
-        self.restart()
-
-    def restart(self) -> None:
-        """Begin anew; what was recorded is forgotten."""
-        self._rows: _Rows | None = None
-        self._groups: list[int] | None = None
         self._gone, self._decided = BitMap(), BitMap()
 
-    @property
-    def rows(self) -> _Rows:
-        """The rows in memory, after `fill`."""
-        assert self._rows is not None
-        return self._rows
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there may be more rows than those in memory."""
-        return bool(self._groups)
-
-    def fill(self) -> bool:
-        """Have rows in memory, if there are any left."""
-        while self._rows is None or not len(self._rows):
-            if not self._read_group():
-                return False
-        return True
-
-    def extend(self) -> None:
-        """Have more rows in memory."""
-        self._read_group()
-
-    def take(self, count: int) -> _Rows:
-        """The first rows, which leave memory."""
-        taken, self._rows = self.rows.slice(0, count), self.rows.slice(count)
-        return taken
-
-    def rest(self) -> _Rows:
-        """All rows that are left."""
-        while self._read_group():
-            pass
-        return self.rows
+    def forget(self) -> None:
+        """Forget what was recorded."""
+        self._gone, self._decided = BitMap(), BitMap()
 
     def record(self, positions: Int64Array, deleted: DeletionVector) -> None:
         """Note which of some rows are not live."""
@@ -485,39 +379,19 @@ class _KeyStream:
         rows = None if self._range is None else self._decided
         return DecidedRows(DeletionVector(np.asarray(self._gone.to_array()).astype(np.int64)), rows)
 
-    def _read_group(self) -> bool:
-        """Read the next row group; False if there is none."""
-        scan = self._open()
-        if self._groups is None:
-            self._groups = self._needed_groups(scan)
-        if not self._groups:
-            if self._rows is None:
-                self._rows = self._group(scan, [])
-            return False
-        rows = self._group(scan, self._next_groups(scan))
-        self._rows = rows if self._rows is None else self._rows.followed_by(rows)
-        return True
+    def parts(self) -> Iterator[tuple[_Rows, bool]]:
+        """The keys that are in the range, `STREAM_ROWS` at a time, and whether no more follow."""
+        scan = open_data(self._table.storage, self.placed, self._table.options)
+        left = self._needed_groups(scan)
+        while left:
+            groups = [left.pop(0)]
+            room = STREAM_ROWS - scan.group_rows[groups[0]]
+            while left and left[0] == groups[-1] + 1 and scan.group_rows[left[0]] <= room:
+                groups.append(left.pop(0))
+                room -= scan.group_rows[groups[-1]]
+            yield self._read(scan, groups), not left
 
-    def _open(self) -> DataScan:
-        if self._scan is None:
-            self._scan = open_data(self._table.storage, self.placed, self._table.options)
-        return self._scan
-
-    def _next_groups(self, scan: DataScan) -> list[int]:
-        """The row groups to read next: a large one, or small ones that follow each other."""
-        assert self._groups
-        chosen = [self._groups.pop(0)]
-        rows = scan.group_rows[chosen[0]]
-        while (
-            self._groups
-            and self._groups[0] == chosen[-1] + 1
-            and rows + scan.group_rows[self._groups[0]] <= STREAM_ROWS
-        ):
-            chosen.append(self._groups.pop(0))
-            rows += scan.group_rows[chosen[-1]]
-        return chosen
-
-    def _group(self, scan: DataScan, groups: Sequence[int]) -> _Rows:
+    def _read(self, scan: DataScan, groups: Sequence[int]) -> _Rows:
         """The keys of consecutive row groups that are in the range."""
         table = self._table
         rows = read_key_rows(
@@ -528,8 +402,8 @@ class _KeyStream:
             options=table.options,
             read=lambda columns: read_present(scan, columns, table.storage, groups),
         )
-        read = _Rows.of(rows, sum(scan.group_rows[: groups[0] if groups else 0]))
-        if self._range is None or not len(read):
+        read = _Rows.of(rows, sum(scan.group_rows[: groups[0]]), self.placed.path)
+        if self._range is None:
             return read
         inside = self._range.inside(read.keys)
         return read if inside.all() else read.filter(inside)

@@ -24,10 +24,10 @@ from alcid import PaimonTable
 from alcid.errors import FormatError, StorageError, UnsupportedError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.paimon.data_files import stored_schema
+from alcid.tables.paimon.key_ranges import key_ranges
 from alcid.tables.paimon.keyed import bucket_upsert, live_rows, upsert
 from alcid.tables.paimon.keyed.bucket_compaction import compact_bucket
 from alcid.tables.paimon.keyed.key_files import KeyReader, SortedRun
-from alcid.tables.paimon.keyed.key_ranges import key_ranges
 from alcid.tables.paimon.keyed.live_rows import merge_rows
 from alcid.tables.paimon.keyed.memory import MemoryBounds
 from alcid.tables.paimon.keyed.older_rows import OlderRows
@@ -218,7 +218,7 @@ def test_ranges_have_all_rows_of_their_keys(streams: list[list[int]], size: int)
 
 
 def test_streams_of_one_part_are_one_range_whatever_their_order() -> None:
-    with patch("alcid.tables.paimon.keyed.key_ranges.rank_rows", side_effect=AssertionError):
+    with patch("alcid.tables.paimon.key_ranges.rank_rows", side_effect=AssertionError):
         (parts,) = key_ranges([parts_of([3, 1], 2), parts_of([], 2), parts_of([2], 2)])
     assert [[part.values.to_pylist() for part in own] for own in parts] == [[[3, 1]], [], [[2]]]
 

@@ -22,9 +22,9 @@ from alcid.errors import FormatError
 from alcid.formats.deletion_vector import DeletionVector
 from alcid.tables.key_order import join_columns, rank_rows
 from alcid.tables.paimon.data_files import PlacedFile
+from alcid.tables.paimon.key_ranges import key_ranges
 from alcid.tables.paimon.keyed.bucket import KeyedTable
 from alcid.tables.paimon.keyed.key_files import KeyPart, KeyReader, SortedRun, concat_runs
-from alcid.tables.paimon.keyed.key_ranges import key_ranges
 from alcid.tables.paimon.keyed.memory import DEFAULT_MEMORY, MemoryBounds
 from alcid.tables.paimon.merge_on_read import (
     KeyRows,

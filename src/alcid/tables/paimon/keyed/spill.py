@@ -27,8 +27,8 @@ import pyarrow as pa
 from alcid._arrays import Int64Array
 from alcid.errors import StorageError
 from alcid.tables.key_order import Column
+from alcid.tables.paimon.key_ranges import key_ranges
 from alcid.tables.paimon.keyed.key_files import SortedRun
-from alcid.tables.paimon.keyed.key_ranges import key_ranges
 from alcid.tables.paimon.keyed.memory import MemoryBounds
 from alcid.tables.paimon.metadata.manifest import BucketId
 

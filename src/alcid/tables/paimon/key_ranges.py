@@ -8,7 +8,9 @@ The streams come in parts. The last key that was read of a stream may go on in i
 only rows below the least of these keys are given out, and all rows of a key come in one range. The
 rest waits for the next parts, which are read of the streams that have little left.
 
-Streams that fit into one part each are one range, for which no key is compared.
+Streams that fit into one part each are one range, for which no key is compared. Where the minimum
+key of each stream is known, as manifests have it, a stream is opened when the others have come so
+far: of many files that follow each other only a few are in memory.
 """
 
 from __future__ import annotations
@@ -48,49 +50,91 @@ class KeyedPart(Protocol):
 P = TypeVar("P", bound=KeyedPart)
 
 
-def key_ranges(streams: Sequence[Iterable[tuple[P, bool]]]) -> Iterator[list[list[P]]]:
+class UnsortedKeysError(FormatError):
+    """A file whose keys are not in order, or not what its manifest says."""
+
+
+def key_ranges(
+    streams: Sequence[Iterable[tuple[P, bool]]],
+    minimum_keys: Sequence[Sequence[Column]] | None = None,
+) -> Iterator[list[list[P]]]:
     """The rows of all streams in ranges of keys: the parts of each stream that are in the range.
 
     Args:
         streams: The parts of each stream, and whether it is the last one.
+        minimum_keys: For each stream the key columns of one row, which no row of it is below.
+            Without them all streams are opened at once.
 
     Raises:
-        FormatError: The keys of a stream that has several parts are not in order.
+        UnsortedKeysError: The keys of a stream that has several parts are not in order, or one is
+            below its minimum.
     """
     feeds = [_Feed(iter(stream)) for stream in streams]
-    for feed in feeds:
+    waiting = [] if minimum_keys is None else _last_first(minimum_keys)
+    for feed in () if waiting else feeds:
         feed.pull()
     while True:
-        if all(feed.is_complete for feed in feeds):
+        minimum = minimum_keys[waiting[-1]] if minimum_keys is not None and waiting else None
+        if minimum is not None and not any(feed.rows for feed in feeds):
+            _open(feeds[waiting.pop()], minimum)
+            continue
+        opened = [feed for number, feed in enumerate(feeds) if number not in waiting]
+        if minimum is None and all(feed.is_complete for feed in opened):
             if any(len(feed.parts) > 1 for feed in feeds):
                 _ranks(feeds)  # raises where the last part is not above the one before
             rest = [feed.take(feed.rows) for feed in feeds]
             if any(rest):
                 yield rest
             return
-        ranks = _ranks(feeds)
-        limit = min(
-            int(own[-1]) for feed, own in zip(feeds, ranks, strict=True) if not feed.is_complete
-        )
+        *ranks, following = _ranks(feeds, minimum)
+        ends = [
+            int(own[-1])
+            for feed, own in zip(feeds, ranks, strict=True)
+            if feed.rows and not feed.is_complete
+        ]
+        limit = min([*ends, *following.tolist()])
         counts = [int(np.searchsorted(own, limit)) for own in ranks]
         if any(counts):
             yield [feed.take(count) for feed, count in zip(feeds, counts, strict=True)]
+        elif minimum is not None and following[0] == limit:
+            _open(feeds[waiting.pop()], minimum)
+            continue
         for feed, own in zip(feeds, ranks, strict=True):
-            if not feed.is_complete and (own[-1] == limit or feed.is_low):
+            if len(own) and not feed.is_complete and (own[-1] == limit or feed.is_low):
                 feed.pull()
 
 
-def _ranks(feeds: Sequence[_Feed[P]]) -> list[Int64Array]:
-    """The ranks of the rows of each stream among all that are in memory."""
+def _last_first(minimum_keys: Sequence[Sequence[Column]]) -> list[int]:
+    """The numbers of streams, those that begin last first."""
+    ranks = rank_rows(join_columns(minimum_keys), len(minimum_keys))
+    numbers: list[int] = np.argsort(ranks, kind="stable")[::-1].tolist()
+    return numbers
+
+
+def _open(feed: _Feed[P], minimum: Sequence[Column]) -> None:
+    """Read the first part of a stream that was waiting."""
+    feed.pull()
+    if feed.rows:
+        first = feed.parts[0]
+        keys = [column.slice(0, 1) for column in first.keys]
+        begin, least = rank_rows(join_columns([keys, minimum]), 2).tolist()
+        if begin < least:  # rows of other streams may have been given out without it
+            raise UnsortedKeysError("a key below the minimum of the manifest", file=first.name)
+
+
+def _ranks(feeds: Sequence[_Feed[P]], minimum: Sequence[Column] | None = None) -> list[Int64Array]:
+    """The ranks of the rows of each stream among all that are in memory, and of a minimum key."""
     parts = [part for feed in feeds for part in feed.parts]
-    ranks = rank_rows(join_columns([part.keys for part in parts]), sum(map(len, parts)))
-    of_feeds = np.split(ranks, np.cumsum([feed.rows for feed in feeds])[:-1])
-    for feed, own in zip(feeds, of_feeds, strict=True):
+    keys = [part.keys for part in parts] + ([] if minimum is None else [minimum])
+    ranks = rank_rows(join_columns(keys), sum(map(len, parts)) + (minimum is not None))
+    of_feeds = np.split(ranks, np.cumsum([feed.rows for feed in feeds]))
+    for feed, own in zip(feeds, of_feeds, strict=False):
         wrong = np.flatnonzero(own[1:] < own[:-1])
         if len(wrong):
             first = feed.parts[0]
             row = first.first + int(wrong[0]) + 1
-            raise FormatError(f"key of row {row} is below the one before", file=first.name)
+            problem = f"key of row {row} is below the one before"
+            raise UnsortedKeysError(problem, file=first.name)
     return of_feeds
 
 

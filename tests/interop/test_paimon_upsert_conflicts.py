@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from alcid.tables.paimon.keyed import commit, upsert
+from alcid.tables.paimon.keyed import commit, upsert_job
 from alcid.tables.paimon.keyed.bucket_compaction import compact_buckets
 from tests.golden.paimon_writing import RowKind
 from tests.interop.keyed_tables import VECTORS, KeyedTable, Peers, levels, peers
@@ -41,7 +41,7 @@ ACTIONS: dict[str, Callable[[KeyedTable, str], None]] = {
 }
 # The function before which Java commits, and whose rows come last then.
 MOMENTS: dict[str, tuple[Any, str, str]] = {
-    "before we look for older rows": (upsert, "upsert_bucket", "ours"),
+    "before we look for older rows": (upsert_job, "upsert_bucket", "ours"),
     "before our rows come to level 0": (commit, "commit_append", "ours"),
     "before our rows are lifted": (commit, "commit_compact", "theirs"),
 }

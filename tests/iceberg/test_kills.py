@@ -32,4 +32,4 @@ def test_what_a_driver_was_killed_in_is_finished_by_another(
         ended = cut_off(victim, asked, after=SECONDS)
     assert len(ended) < len(asked)
     for answer in asked:
-        here.check(is_done=answer["place"] in ended, **answer)
+        here.check(is_done=answer["location"] in ended, **answer)

@@ -346,9 +346,9 @@ def test_keys_are_looked_up_by_tasks_that_have_a_range_of_hashes_each(
     monkeypatch.setattr(upsert, "DEFAULT_MEMORY", replace(DEFAULT_MEMORY, hash_bytes=128))
     arranged = list[Any]()
 
-    def run_seen(rows: DataFrame, write: Any) -> Any:
+    def run_seen(rows: DataFrame, write: Any, *more: Any) -> Any:
         arranged.append(rows)
-        return run_tasks(rows, write)
+        return run_tasks(rows, write, *more)
 
     df = spark.range(0, 450, 1, 3).selectExpr(*columns_of(1))
     with patch.object(spark_rows, "run_tasks", run_seen):

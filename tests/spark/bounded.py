@@ -280,21 +280,21 @@ def run_bounded(folder: Path, rows: int) -> list[Step]:
         home = folder / "driver"
         home.mkdir(parents=True)
         arguments = [json.dumps(settings), str(folder / "tables"), str(rows)]
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-m", "tests.spark.bounded", "--serve", *arguments]
             + [str(worker) for worker in machines.workers],
             stdout=subprocess.PIPE,
             text=True,
             env=environment(home) | {"PYSPARK_PYTHON": machines.python, "PYTHONPATH": PYTHON_PATH},
             cwd=home,
-        )
-        assert process.stdout is not None
-        steps = []
-        for line in process.stdout:
-            if line.startswith("{"):
-                steps.append(Step(**json.loads(line)))
-                print(_line(steps[-1]), file=sys.stderr, flush=True)
-        assert process.wait() == 0, "the driver has failed"
+        ) as process:
+            assert process.stdout is not None
+            steps = []
+            for line in process.stdout:
+                if line.startswith("{"):
+                    steps.append(Step(**json.loads(line)))
+                    print(_line(steps[-1]), file=sys.stderr, flush=True)
+        assert process.returncode == 0, "the driver has failed"
         return steps
 
 

@@ -25,6 +25,7 @@ from alcid.spark.jvm import map_in_arrow
 from alcid.spark.reading import ReadStrategy
 from alcid.storage import Storage
 from alcid.tables import build
+from alcid.tables.paimon.keyed import upsert as keyed_upsert
 from alcid.tables.paimon_table import PaimonTable
 from alcid.tables.parquet_table import ParquetTable
 from tests.faults.spark_requests import KillRequests
@@ -93,7 +94,11 @@ class Requests(KillRequests):
         table = alcid.paimon(folder, self._spark)
         if gate is not None:
             table = PaimonTable(gated(folder, gate), engine=SparkEngine(self._spark))
-        with self._speculating() if speculation else nullcontext():
+        with (
+            self._speculating() if speculation else nullcontext(),
+            patch.object(keyed_upsert, "_CHANNEL_BYTES", 100),  # few rows are enough for both
+            patch.object(keyed_upsert, "_WAVES", 1),
+        ):
             return table.upsert(self._numbered(numbers, tasks)).to_dict()
 
     def sql(self, folder: str, query: str) -> list[str]:

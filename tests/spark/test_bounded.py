@@ -1,4 +1,4 @@
-"""Every operation with little memory, at a two-hundredth of the size, or a tenth in `make soak`."""
+"""Every operation with little memory, at a hundredth of the size, or a tenth in `make soak`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.interop.peers import unavailable
 from tests.spark.bounded import run_bounded
 from tests.tables.paimon.machine_runs import IS_SOAK
 
-ROWS = 2_000_000 if IS_SOAK else 100_000
+ROWS = 2_000_000 if IS_SOAK else 200_000
 
 
 def test_no_operation_needs_more_memory_than_there_is_on_a_small_cluster(tmp_path: Path) -> None:

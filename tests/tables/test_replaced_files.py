@@ -205,7 +205,7 @@ def test_a_task_reads_the_file_without_indexes(folder: Path, where: str) -> None
         assert is_whole
         part = pickle.loads(pickle.dumps(plan.read_plan()))
         with noticed():
-            (rows,) = part.read([0])
+            (rows,) = part.read()
         assert rows.table["id"].to_pylist() == expected
         with noticed():
             assert plan.to_arrow()["id"].to_pylist() == expected
@@ -218,7 +218,7 @@ def test_a_task_notices_another_footer(tmp_path: Path) -> None:
     plan, _ = alcid.parquet(tmp_path).scan("score > 5 AND score < 19000").plan()
     part = pickle.loads(pickle.dumps(plan.read_plan()))
     with noticed():
-        rows = list(part.read([0]))
+        rows = list(part.read())
     assert sum(map(len, rows)) == 18_994
 
 

@@ -805,3 +805,41 @@ def test_blobs_that_are_not_what_is_asked_for_are_named() -> None:
     assert str(raised.value) == (
         "<BytesIO>: blob of another file at offset 13: found 3 bytes, expected an end before 15"
     )
+
+
+# -- blobs that are written piece by piece, or copied ------------------------------------------
+
+
+def test_a_streamed_blob_can_be_left_out_as_long_as_nothing_is_written() -> None:
+    file = io.BytesIO()
+    with puffin.PuffinWriter(file) as writer:
+        with writer.stream("a") as blob:
+            blob.write(b"12")
+            with pytest.raises(
+                UnsupportedError, match=r"^2 bytes of the blob are written"
+            ):
+                blob.drop()
+        with writer.stream("b") as blob:
+            blob.drop()
+    reader = puffin.PuffinReader(BytesSource(file.getvalue()))
+    assert [(blob.type, blob.length) for blob in reader.blobs] == [("a", 2)]
+
+
+def test_only_blobs_that_follow_each_other_are_copied_together() -> None:
+    file = io.BytesIO()
+    with puffin.PuffinWriter(file) as writer:
+        for name in "abc":
+            writer.add(name, name.encode() * 3)
+    source = BytesSource(file.getvalue())
+    first, second, third = puffin.PuffinReader(source).blobs
+    copy = io.BytesIO()
+    with puffin.PuffinWriter(copy) as writer:
+        writer.copy_stored([], source)
+        with pytest.raises(UnsupportedError, match=r"^blob at 10: expected one at 7$"):
+            writer.copy_stored([first, third], source)
+        writer.copy_stored([second, third], source)
+    reader = puffin.PuffinReader(BytesSource(copy.getvalue()))
+    assert [(blob.type, reader.read(blob)) for blob in reader.blobs] == [
+        ("b", b"bbb"),
+        ("c", b"ccc"),
+    ]

@@ -54,11 +54,14 @@ class Tasks(Threads):
         return results
 
 
+ON_S3 = pytest.mark.parametrize("storage", ["s3-arrow", "s3-fsspec"], indirect=True)
+SHARED = pytest.mark.parametrize("storage", ["local", "s3-arrow", "s3-fsspec"], indirect=True)
+"""Storages that tasks in other processes share."""
+
+
 @pytest.fixture
 def lake(storage: Storage) -> Storage:
-    """A storage that tasks in other processes share."""
-    if storage.location.startswith("memory"):
-        pytest.skip("is of one process")
+    """A storage for staged files."""
     return storage
 
 
@@ -101,6 +104,7 @@ def traffic_of(storage: Storage, call: Callable[[], object]) -> Traffic:
 
 
 @pytest.mark.parametrize("attempts", [1, 2])
+@SHARED
 def test_tasks_copy_and_the_driver_requests_nothing(lake: Storage, attempts: int) -> None:
     job, staged = staged_on(lake)
     if lake.remote:
@@ -121,6 +125,7 @@ def test_tasks_copy_and_the_driver_requests_nothing(lake: Storage, attempts: int
     check_table(lake)
 
 
+@SHARED
 def test_few_files_are_copied_by_the_driver(lake: Storage) -> None:
     bundles = MAX_DRIVER_COPIES // FILES
     job, staged = staged_on(lake, bundles)
@@ -133,6 +138,7 @@ def test_few_files_are_copied_by_the_driver(lake: Storage) -> None:
     check_table(lake, bundles)
 
 
+@SHARED
 def test_without_spark_the_driver_copies(lake: Storage) -> None:
     job, staged = staged_on(lake)
     assert len(publish(Threads(), job, BundleFolder(lake, FOLDER), staged)) == BUNDLES
@@ -144,12 +150,11 @@ REQUESTS = 1 + 3 * FILES + 1 + FILES + 1  # staged? stat, copy, stat; the bundle
 
 
 @pytest.mark.parametrize("done", [0, 2, 3, 4, 13, 25, 26, 29, REQUESTS - 1])
+@ON_S3
 def test_an_attempt_goes_on_where_another_was_lost(
     lake: Storage, monkeypatch: pytest.MonkeyPatch, done: int
 ) -> None:
     """The first attempt is killed at any of its requests; the second publishes all, once."""
-    if not lake.remote:
-        pytest.skip("on a disk, no task does it")
     job, [staged] = staged_on(lake, 1)
     work = PublishWork(lake, BundleFolder(lake, FOLDER))
     left = [done]
@@ -195,11 +200,10 @@ def _delete_one_by_one(delete: Any, left: list[int]) -> Any:
     return delete_some
 
 
+@ON_S3
 def test_a_copy_that_fails_takes_back_all_of_them(
     lake: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not lake.remote:
-        pytest.skip("on a disk, no task does it")
     job, staged = staged_on(lake)
     broken, copy = staged[1].files[5].staged, Storage.copy
 
@@ -214,9 +218,8 @@ def test_a_copy_that_fails_takes_back_all_of_them(
     assert lake.list(hidden=True).paths.to_pylist() == []
 
 
+@ON_S3
 def test_a_file_of_others_is_neither_replaced_nor_removed(lake: Storage) -> None:
-    if not lake.remote:
-        pytest.skip("on a disk, no task does it")
     job, staged = staged_on(lake)
     path = staged[2].files[0].path
     lake.put(path, b"theirs")

@@ -120,7 +120,7 @@ def test_tables_without_hash_indexes_have_no_known_keys(tmp_path: Path) -> None:
 
 
 def test_memory_of_a_range_is_that_of_its_hashes(tmp_path: Path) -> None:
-    count = 400_000
+    count = 2_000_000
     keyed, buckets = indexed(tmp_path, random_hashes(count, 16))
     probes = np.random.default_rng(1).integers(LIMITS.min, LIMITS.max, 1 << 16, np.int32)
     peaks = {}

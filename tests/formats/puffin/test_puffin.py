@@ -815,9 +815,7 @@ def test_a_streamed_blob_can_be_left_out_as_long_as_nothing_is_written() -> None
     with puffin.PuffinWriter(file) as writer:
         with writer.stream("a") as blob:
             blob.write(b"12")
-            with pytest.raises(
-                UnsupportedError, match=r"^2 bytes of the blob are written"
-            ):
+            with pytest.raises(UnsupportedError, match=r"^2 bytes of the blob are written"):
                 blob.drop()
         with writer.stream("b") as blob:
             blob.drop()

@@ -19,6 +19,7 @@ from py4j.protocol import (
 
 import alcid
 from alcid.spark.iceberg import SparkCatalogTable
+from alcid.spark.jvm.files import java_list
 from alcid.tables.iceberg.metadata.table_metadata import StatisticsFile
 from tests.iceberg.vectors import commit_of, data_entries
 
@@ -109,6 +110,7 @@ def test_the_catalog_is_asked_as_often_for_any_number_of_files(
         return counts
 
     assert SparkCatalogTable(lake, FEW).load().snapshots  # looks classes up
+    assert java_list(lake._jvm, ["a"])[0] == "a"  # and Java's reader of JSON
     assert lake.catalog
     few, many = (steps(name) for name in tables)
     assert many == few

@@ -137,7 +137,8 @@ def test_memory_of_a_range_is_that_of_its_hashes(tmp_path: Path) -> None:
             tracemalloc.stop()
     whole, range_ = peaks.values()
     assert whole < 3.5 * 4 * count, whole
-    assert range_ < 0.5 * whole, range_
+    # Of four ranges one is in memory, and one more until the garbage collector has run.
+    assert range_ < 0.7 * whole, range_
 
 
 @given(

@@ -143,18 +143,15 @@ class ReadPlan:
     @property
     def _resolved(self) -> Int64Array:
         """The candidates whose deleted rows are known, by index."""
+        every = np.arange(len(self.candidates))
         if self.pending is None or not self._unit_count:
-            return np.arange(len(self.candidates))
-        unresolved = np.concatenate(self.pending.units)
-        return np.flatnonzero(~np.isin(self._table_numbers(self.candidates.files), unresolved))
+            return every
+        return np.setdiff1d(every, self._members(*self.pending.units), assume_unique=True)
 
-    def _members(self, unit: Int64Array) -> Int64Array:
-        """The candidates that are in a unit, by index, ascending."""
-        numbers = self._table_numbers(self.candidates.files)
-        order = np.argsort(numbers, kind="stable")
-        indices = np.searchsorted(numbers, unit, sorter=order)
-        indices = order[np.minimum(indices, len(order) - 1)] if len(order) else order
-        return np.sort(indices[numbers[indices] == unit[: len(indices)]])
+    def _members(self, *units: Int64Array) -> Int64Array:
+        """The candidates that are in some units, by index, ascending."""
+        files = np.concatenate([np.zeros(0, np.int64), *units])
+        return np.flatnonzero(np.isin(self._table_numbers(self.candidates.files), files))
 
     def _table_numbers(self, files: Int64Array | Sequence[int]) -> Int64Array:
         """The numbers that some files have in the table."""
@@ -167,8 +164,7 @@ class ReadPlan:
         members = resolved[positions[positions < len(resolved)]]
         if self.pending is not None:
             pending = self.pending.take(positions[positions >= len(resolved)] - len(resolved))
-            unresolved = [self._members(unit) for unit in pending.units]
-            members = np.unique(np.concatenate([members, *unresolved]))
+            members = np.union1d(members, self._members(*pending.units))
         chosen = self.candidates.take(members)
         vectors = {
             index: self.deletions.get(file)

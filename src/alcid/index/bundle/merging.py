@@ -165,7 +165,7 @@ class MergePlan:
             file: Takes the bytes.
             sources: The bundles in `numbers`.
             read_many: How to read a round of ranges.
-            report: Is told of damage; by default a warning.
+            report: Called with the error where a payload is damaged; by default a warning.
             unchecked: Let the storage of `file` copy what lies together, where it can. Blocks are
                 then checked when they are used, as in any bundle.
         """
